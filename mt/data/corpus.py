@@ -67,7 +67,7 @@ class Corpus:
         parts = _cut(self.valid, [entry.kept for entry in sets])
         return {entry.prefix: pairs for entry, pairs in zip(sets, parts, strict=True)}
 
-    def by_direction(self) -> "dict[Direction, Corpus]":
+    def split_by_direction(self) -> "dict[Direction, Corpus]":
         """Return the part of each direction. Their pairs follow one another in each split."""
         reports: dict[Direction, list[SplitReport]] = {}
         for entry in self.report:
@@ -85,13 +85,13 @@ class Corpus:
         """The checksum of all pairs of each split that was read, the dropped ones included."""
         return [entry.sha256 for entry in self.report if entry.sha256]
 
-    def without_keys(self) -> "Corpus":
+    def drop_key_columns(self) -> "Corpus":
         """Return the corpus without the columns KEYS and PAIR_HASH, which training does not need."""
         train, valid, test = (pairs.remove_columns([*KEYS, PAIR_HASH]) for pairs in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
 
 
-def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
+def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
     """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
 
     - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8.
@@ -104,7 +104,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
 
     Args:
         config: The section ``data`` of the settings.
-        tell: Whether to log frequent mistakes in the data, such as repeated pairs.
+        warn: Whether to log frequent mistakes in the data, such as repeated pairs.
 
     Raises:
         InputError: A file is missing, corrupted, empty or in another format than ``config`` says, no pair of a split
@@ -130,7 +130,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     for number in range(len(firsts) == 1, len(training)):
         training[number], dropped = without_shared_sentences(training[number], evaluated)
         report[number] = report[number].without(dropped)
-    if tell:
+    if warn:
         log_repetitions(concatenate(training), evaluation)
     train = concatenate([_with_tags(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
@@ -341,7 +341,7 @@ def _cut(pairs: datasets.Dataset, sizes: Sequence[int]) -> list[datasets.Dataset
     return [pairs.select(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
-def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
+def evenly_spaced_pairs(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
     """Return ``count`` pairs at even distances, because corpora are often sorted. If there are fewer, return all."""
     if count >= len(pairs):
         return pairs

@@ -121,7 +121,7 @@ def combined_hash(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
     return hashes * (0x9E3779B97F4A7C15 - 2**64) + others  # the factor is odd, so that no bit of a hash is lost
 
 
-def columns_of(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordBatch:
+def pairs_table(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordBatch:
     """Return a table with the columns of PAIRS for some pairs of texts, and errors in the place of unreadable ones.
 
     Line breaks become spaces. Surrogates, which stand for bytes that are not UTF-8, become U+FFFD.
@@ -160,7 +160,7 @@ def sentences_sha256(pairs: "datasets.Dataset") -> str:
     return checksum.hexdigest()
 
 
-def with_subwords(pairs: pyarrow.RecordBatch, layer: "TextLayer") -> pyarrow.RecordBatch:
+def add_subwords(pairs: pyarrow.RecordBatch, layer: "TextLayer") -> pyarrow.RecordBatch:
     """Return the pairs with the columns of SUBWORDS added: the token ids of each side, without BOS and EOS, and their
     number."""
     sources, targets = zip(*map(layer.prepare_pair, *side_texts(pairs)), strict=True)

@@ -22,7 +22,7 @@ from mt.core.columns import ROWS_AT_ONCE, numbers
 from mt.core.errors import InputError
 from mt.core.language import Direction
 from mt.data.cache import cached_table, digest, select_rows
-from mt.data.pairs import KEYS, PAIRS, columns_of, combined_hash
+from mt.data.pairs import KEYS, PAIRS, combined_hash, pairs_table
 from mt.data.parallel import parallel_map
 from mt.formats.tables import Rows
 
@@ -140,7 +140,7 @@ def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Spli
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
         iterator = iter(pairs())
-        return parallel_map(columns_of, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
+        return parallel_map(pairs_table, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
 
     table = cached_table(key, PAIRS, batches, f"reading {origin}")
     if not len(table):

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from mt.core.device import choose_device, cpu_threads, limit_kernel_caches
 from mt.core.errors import InputError, RunError, counted
 from mt.core.process import ENDING, blocking_ctrl_c, end_with, end_with_parent
-from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_from_torchrun, working_together
+from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_from_torchrun, worker_group
 
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
@@ -152,7 +152,7 @@ class WorkerSettings(Protocol):
     def workers(self) -> int | Literal["auto"]: ...
 
 
-def work_together(
+def run_workers(
     work: Callable[[Workers], None], settings: WorkerSettings, auto_on_cpu: int = 1, section: str = ""
 ) -> None:
     """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here.
@@ -194,12 +194,12 @@ def _work_as_one(work: Callable[[Workers], None], device: str, threads: int, inf
     """
     limit_kernel_caches()
     torch.set_num_threads(threads)
-    with working_together(choose_device(device), info) as workers:
+    with worker_group(choose_device(device), info) as workers:
         work(workers)
 
 
 def worker_count(settings: WorkerSettings, device: torch.device, auto_on_cpu: int, section: str = "") -> int:
-    """Return the number of workers to start on this machine; see ``work_together``.
+    """Return the number of workers to start on this machine; see ``run_workers``.
 
     Raises:
         InputError: There are too few devices or CPU cores for so many workers.

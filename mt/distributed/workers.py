@@ -180,7 +180,7 @@ class Workers:
                 for tensor, part in zip(share, message.split([tensor.numel() for tensor in share]), strict=True):
                     tensor.copy_(part.view_as(tensor))
 
-    def max_number(self, number: int | None) -> int | None:
+    def max_over_workers(self, number: int | None) -> int | None:
         """Return the largest positive number that any worker passes; None if all pass None. The updates call this, so a
         worker that does not answer for STEP_TIMEOUT is lost."""
         if self.size == 1:
@@ -247,7 +247,7 @@ def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
 
 
 @contextmanager
-def working_together(device: torch.device, info: RankInfo | None) -> Iterator[Workers]:
+def worker_group(device: torch.device, info: RankInfo | None) -> Iterator[Workers]:
     """Context manager: join the group of workers, and leave it at the end of the block.
 
     Args:

@@ -18,7 +18,7 @@ from mt.core.files import UNDECODABLE
 from mt.core.language import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction, writes_spaces
 from mt.core.output import record_path, recorded_job, resumable_outputs
 from mt.data.pairs import normal_form, sentence_key
-from mt.distributed.launch import work_together
+from mt.distributed.launch import run_workers
 from mt.distributed.workers import Workers
 from mt.storage.folders import open_folder, read_description
 from mt.storage.validation import read_json, write_json
@@ -142,7 +142,7 @@ def synthesize(config: SynthesisConfig) -> None:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
         RunError: Another process is writing the same table.
     """
-    work_together(partial(_synthesize, config), config)
+    run_workers(partial(_synthesize, config), config)
 
 
 def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
@@ -174,7 +174,7 @@ def _job(config: SynthesisConfig) -> Job:
     side: Side = "target" if config.method == "back_translation" else "source"
     held_out_keys: dict[Side, frozenset[int]] = dict.fromkeys(OTHER, frozenset())
     if config.input is None:
-        parts = corpus_of(Path(as_folders(config.run)[0])).by_direction()
+        parts = corpus_of(Path(as_folders(config.run)[0])).split_by_direction()
         direction = Direction(languages["source"], languages["target"])
         corpus = parts.get(direction, next(iter(parts.values())))  # model.yaml may have another code of the language
         lines, held_out_keys = lines_of_corpus(corpus), held_out(corpus)

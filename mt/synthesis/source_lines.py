@@ -10,7 +10,7 @@ from typing import Literal
 from mt.core.columns import texts
 from mt.core.errors import InputError
 from mt.core.text_files import text_lines
-from mt.data.cleaning.findings import read_dropped, without_dropped
+from mt.data.cleaning.findings import read_dropped, remove_dropped
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
 from mt.formats.registry import pair_suffix
@@ -58,9 +58,9 @@ def corpus_of(run: Path) -> Corpus:
     """
     try:
         data = read_config(run).data
-        corpus = load_corpus(data, tell=False)
+        corpus = load_corpus(data, warn=False)
         dropped = read_dropped(run) if data.cleaning_rules else {}
-        corpus = without_dropped(corpus, dropped, data)
+        corpus = remove_dropped(corpus, dropped, data)
         recorded = read_json(run / PROVENANCE, "data")["data"]
     except InputError as error:
         raise InputError(f"the corpus of {run} is needed again, so restore it to its original path: {error}") from None

@@ -9,7 +9,7 @@ from datasets import Dataset
 from mt.config import CorpusConfig, ModelConfig, model_presets
 from mt.core.columns import numbers
 from mt.core.language import is_registered, script_in, script_of
-from mt.data.corpus import evenly_spaced
+from mt.data.corpus import evenly_spaced_pairs
 from mt.metrics.metric import TextMetric
 from mt.models.build import build_shapes
 from mt.tokenizer.tokenizer import TokenizerPair
@@ -79,7 +79,7 @@ def advice_on_code(key: str, code: str) -> str | None:
 
 def advice_on_letters(train: Dataset) -> str | None:
     """Return advice against the text layer if most training sources have no letters, else None."""
-    sources = evenly_spaced(train, SCRIPT_PAIRS)["source"]
+    sources = evenly_spaced_pairs(train, SCRIPT_PAIRS)["source"]
     if 2 * sum(any(map(str.isalpha, source)) for source in sources) >= len(sources):
         return None
     return (
@@ -120,7 +120,7 @@ def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:
 
 def advice_on_scripts(config: CorpusConfig, train: Dataset) -> Iterator[str]:
     """Yield advice for each side of the training pairs that is written in another script than its language."""
-    pairs = evenly_spaced(train, SCRIPT_PAIRS)
+    pairs = evenly_spaced_pairs(train, SCRIPT_PAIRS)
     for side, code in (("source", config.source_language), ("target", config.target_language)):
         if advice := advice_on_script(f"data.{side}_language", code, f"{side}s", "".join(pairs[side])):
             yield advice
@@ -129,7 +129,7 @@ def advice_on_scripts(config: CorpusConfig, train: Dataset) -> Iterator[str]:
 def advice_on_vocabulary(tokenizers: TokenizerPair, valid: Dataset) -> Iterator[str]:
     """Yield advice for each side of the validation pairs with many characters that the base run's tokenizer does not
     know."""
-    pairs = evenly_spaced(valid, VOCABULARY_PAIRS)
+    pairs = evenly_spaced_pairs(valid, VOCABULARY_PAIRS)
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         characters = Counter("".join(map(tokenizer.normalize, pairs[side])))
         missing = Counter({c: count for c, count in characters.items() if not tokenizer.has_subword(c)})

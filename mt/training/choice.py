@@ -22,7 +22,7 @@ from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError, format_value
 from mt.data.batching.batch import Batch, collate
-from mt.data.corpus import Corpus, evenly_spaced
+from mt.data.corpus import Corpus, evenly_spaced_pairs
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
@@ -221,7 +221,7 @@ class RecordedChoice:
 
 def corpus_size(corpus: Corpus) -> CorpusSize:
     """Count the pairs of a corpus, and the characters and words of an evenly spaced sample of its training pairs."""
-    sample = evenly_spaced(corpus.train, SAMPLED_PAIRS)
+    sample = evenly_spaced_pairs(corpus.train, SAMPLED_PAIRS)
     sources, targets = list(sample["source"]), list(sample["target"])
     words = {word for line in [*sources, *targets] for word in line.split()}
     return CorpusSize(

@@ -28,7 +28,7 @@ from mt.core.device import (
 )
 from mt.core.errors import InputError, Interrupted, RunError, VisibleFormatter, brief
 from mt.core.files import make_folder, recover_folders, try_lock
-from mt.distributed.launch import work_together
+from mt.distributed.launch import run_workers
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes, build_shapes
 from mt.storage.folders import refuse_links_out
@@ -78,7 +78,7 @@ def train(config: TrainConfig | ResolvedTrainConfig) -> Results:
     # Refuses a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
     work = functools.partial(_train_in_run_folder, resolved)
-    work_together(work, training, workers_on_cpu(training), "training.")
+    run_workers(work, training, workers_on_cpu(training), "training.")
     return Results(**read_results(resolved.config.folder))
 
 

@@ -19,7 +19,7 @@ from mt.core.device import peak_memory_bytes
 from mt.core.errors import InputError, aligned
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
-from mt.data.corpus import evenly_spaced
+from mt.data.corpus import evenly_spaced_pairs
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
 from mt.metrics.metric import Bleu, Chrf
@@ -118,7 +118,7 @@ def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarra
     features: list[Features] = []
     labels: list[float] = []
     for translator, pairs in tasks:
-        share = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS // len(tasks))))
+        share = workers.share(list(evenly_spaced_pairs(pairs, MAX_CONFIDENCE_PAIRS // len(tasks))))
         lines = translator.segment([Line().with_text(pair["source"], translator.config.markup) for pair in share])
         sources = [source for line in lines for source in line.sources]
         hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))

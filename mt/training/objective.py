@@ -226,7 +226,7 @@ class Objective(nn.Module):
         labels = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
         output = OutputLayer(self.model.output_weight, self.model.output_bias)
         # Every row has its own dropout mask, so one pass over the doubled batch suffices, and is faster than two.
-        return self.loss(lambda: features(batch), lambda: features(batch.twice()).chunk(2), labels, output)
+        return self.loss(lambda: features(batch), lambda: features(batch.repeated_twice()).chunk(2), labels, output)
 
     def loss(
         self, once: Callable[[], Tensor], twice: Callable[[], Sequence[Tensor]], labels: Tensor, output: OutputLayer

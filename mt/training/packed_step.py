@@ -170,7 +170,7 @@ class PackedStep:
     def _add_gradients(self, batch: PackedBatch) -> None:
         leaves = self.stacks.leaves()
         output = OutputLayer(*self.transformer.use(leaves))
-        source, target, labels = batch.parts()
+        source, target, labels = batch.unpack()
 
         def once() -> Tensor:
             return self._features(source, target)
@@ -197,7 +197,7 @@ class PackedStep:
         self.loss.zero_()
         self._add_gradients(batch.to(device))
         padded_loss = torch.zeros((), device=device)
-        for part in batch.padded(self.shape.target):
+        for part in batch.to_padded(self.shape.target):
             with autocast(device, self.precision):
                 loss = objective(part.to(device))
             (loss * self._scale).backward()

@@ -24,10 +24,10 @@ from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
 from mt.core.language import Direction
 from mt.data.cache import cached_table, concatenate, digest, select_rows
-from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
-from mt.data.cleaning.stage import find_faulty, warn_of_shift
-from mt.data.corpus import Corpus, evenly_spaced, load_corpus
-from mt.data.pairs import SUBWORDS, with_subwords
+from mt.data.cleaning.findings import Dropped, dropped_ids, log_findings, read_dropped, remove_dropped
+from mt.data.cleaning.stage import find_faulty_pairs, warn_of_shifted_lines
+from mt.data.corpus import Corpus, evenly_spaced_pairs, load_corpus
+from mt.data.pairs import SUBWORDS, add_subwords
 from mt.data.parallel import parallel_map
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
@@ -70,11 +70,11 @@ def learn_text_settings(
     languages = config.data.direction
     if not config.text.enabled:
         return {}, None
-    lines = evenly_spaced(corpus.train, SENTENCE_LINES)
+    lines = evenly_spaced_pairs(corpus.train, SENTENCE_LINES)
     learned = learn_from_text(lambda: zip(texts(lines, "source"), texts(lines, "target"), strict=True), languages[0])
     spelling = read_spelling(origin, languages) if origin else None
     if not spelling or origin != config.folder:
-        lines = evenly_spaced(corpus.train, WORD_LINES)
+        lines = evenly_spaced_pairs(corpus.train, WORD_LINES)
         spelling = learn_spelling(texts(lines, "source"), texts(lines, "target"), *languages, spelling)
     return learned | ({"min_word_count": spelling.min_count} if spelling else {}), spelling
 
@@ -155,11 +155,11 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
         InputError: The corpus cannot be read or used with these settings.
     """
     with workers.main_first():
-        corpus = load_corpus(config.data, tell=workers.is_main)
+        corpus = load_corpus(config.data, warn=workers.is_main)
     dropped = workers.run_on_main(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
-    corpus = without_dropped(corpus, dropped, config.data).without_keys()
+    corpus = remove_dropped(corpus, dropped, config.data).drop_key_columns()
     # Before the tokenizer is trained, because a wrong script may make that fail.
-    for direction, part in corpus.by_direction().items():
+    for direction, part in corpus.split_by_direction().items():
         if part is not corpus:
             logger.info("%s:", direction)
         for report in part.report:
@@ -200,7 +200,7 @@ def prepare(
     layers: dict[Direction, TextLayer] = {}
     train: list[Dataset] = []
     valid: dict[str, Dataset] = {}
-    for direction, part in corpus.by_direction().items():
+    for direction, part in corpus.split_by_direction().items():
         own = config.model_copy(update={"data": config.data.towards(direction)})
         layers[direction], encoded, sets = _prepare_direction(own, part, tokenizers, terms, origin, workers)
         train.append(encoded)
@@ -260,13 +260,13 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     if resumes:
         return read_dropped(config.folder) if config.data.cleaning_rules else {}
     dropped: dict[str, list[np.ndarray]] = {}
-    for direction, part in corpus.by_direction().items():
+    for direction, part in corpus.split_by_direction().items():
         data = config.data.towards(direction)
-        warn_of_shift(part)
+        warn_of_shifted_lines(part)
         if data.cleaning_rules:
-            findings = find_faulty(part, data, config.tokenizer.symbols)
+            findings = find_faulty_pairs(part, data, config.tokenizer.symbols)
             log_findings(findings, part, data)
-            for rule, ids in dropped_pairs(findings, part).items():
+            for rule, ids in dropped_ids(findings, part).items():
                 dropped.setdefault(rule, []).append(ids)
     return {rule: np.concatenate(ids) for rule, ids in dropped.items()}
 
@@ -333,7 +333,7 @@ def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
         parts = (table.combine_chunks().to_batches()[0] for table in tables(pairs, pairs.data.column_names))
-        return parallel_map(partial(with_subwords, layer=layer), parts)
+        return parallel_map(partial(add_subwords, layer=layer), parts)
 
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 

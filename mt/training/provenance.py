@@ -21,7 +21,7 @@ from mt.core.device import instruction_sets, multiplied_by, precision_name, proc
 from mt.core.errors import InputError, counted
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.data.batching.batches import TrainingBatches
-from mt.data.corpus import Corpus, evenly_spaced, load_corpus
+from mt.data.corpus import Corpus, evenly_spaced_pairs, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.folders import resolve_model_path
@@ -217,7 +217,7 @@ def resolved_settings(
         "cleaning": {rule: len(ids) for rule, ids in data.dropped.items()},
         "pairs": {
             **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
-            "translated at each validation": len(evenly_spaced(data.corpus.valid, settings.valid_bleu_pairs)),
+            "translated at each validation": len(evenly_spaced_pairs(data.corpus.valid, settings.valid_bleu_pairs)),
             "longer than a batch": batches.longer_than_a_batch,
         },
     }
@@ -281,7 +281,7 @@ def warn_of_changed_data(config: TrainConfig) -> None:
     if not all(isinstance(corpus, PileConfig) for corpus in single_corpora(config.data)):
         return
     try:
-        if read_provenance(config.folder)["corpus"] == load_corpus(config.data, tell=False).checksums:
+        if read_provenance(config.folder)["corpus"] == load_corpus(config.data, warn=False).checksums:
             return
         finding = "these are not the results of the present data, whose pairs have changed since"
     except (InputError, OSError) as error:

@@ -85,4 +85,4 @@ def split_by_length(batch: Batch, count: int) -> list[Batch]:
     order = lengths.argsort(stable=True)
     ends = lengths[order].cumsum(dim=0)
     numbers = (ends - 1) * count // ends[-1]
-    return [batch.rows(order[numbers == part]) for part in numbers.unique().tolist()]
+    return [batch.select(order[numbers == part]) for part in numbers.unique().tolist()]

@@ -18,7 +18,7 @@ from mt.core.files import make_folder
 from mt.core.process import StopRequest
 from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.cleaning.findings import write_dropped
-from mt.data.corpus import evenly_spaced
+from mt.data.corpus import evenly_spaced_pairs
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig, ModelDescription
@@ -321,7 +321,7 @@ class Trainer:
     def _interrupt_if_asked(self) -> None:
         """Save a checkpoint and raise Interrupted if any worker has received a signal. All workers have to call
         this."""
-        signal_number = self.workers.max_number(self.stop.signal_number)
+        signal_number = self.workers.max_over_workers(self.stop.signal_number)
         if signal_number is None:
             return
         self._save()
@@ -340,13 +340,13 @@ class Trainer:
                 averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
-            parts = self.data.corpus.by_direction()
+            parts = self.data.corpus.split_by_direction()
             translators = self.validator.translators
             confidence = fit_confidence([(translators[own], part.valid) for own, part in parts.items()], workers)
             for translator in translators.values():
                 translator.confidence.fitted = confidence or translator.confidence.fitted
             if workers.is_main:
-                pairs = evenly_spaced(next(iter(parts.values())).valid, MAX_ALIGNMENT_PAIRS)
+                pairs = evenly_spaced_pairs(next(iter(parts.values())).valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
                 alignment = choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens)

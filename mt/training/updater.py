@@ -199,7 +199,7 @@ class Updater:
         self.model.train()
         if self.packed_step and not self.packed_step.is_prepared:
             failure = self.packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
-            if self.workers.max_number(1 if failure else None):
+            if self.workers.max_over_workers(1 if failure else None):
                 self._pad(failure or "another worker cannot use packed rows")
             elif self.packed_step.deviations:
                 logger.info(
@@ -242,13 +242,15 @@ class Updater:
         batches = [
             part.to(self.workers.device)
             for batch in ready.batches
-            for part in (batch.padded(self.config.training.batch_tokens) if isinstance(batch, PackedBatch) else [batch])
+            for part in (
+                batch.to_padded(self.config.training.batch_tokens) if isinstance(batch, PackedBatch) else [batch]
+            )
         ]
         while (loss := self._add_gradients(batches, ready.target_tokens)) is None:
             self.optimizer.zero_grad()
             if self.workers.device.type == "cuda":
                 torch.cuda.empty_cache()
-            batches = [half for batch in batches for half in batch.halves()]
+            batches = [half for batch in batches for half in batch.split_in_halves()]
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
         norm = self.optimizer.clip_and_step(self.config.training.clip_norm)  # scaler.step would wait for the GPU

@@ -22,7 +22,7 @@ from mt.config import TrainConfig
 from mt.core.device import autocast
 from mt.core.errors import visible
 from mt.data.batching.batches import evaluation_batches
-from mt.data.corpus import evenly_spaced
+from mt.data.corpus import evenly_spaced_pairs
 from mt.distributed.workers import Workers
 from mt.metrics.metric import TextMetric
 from mt.metrics.registry import metrics_for
@@ -210,12 +210,14 @@ class Validator:
         after_batch = check_signals if self.workers.size == 1 else None
         by_prefix: dict[str, dict[str, float]] = {}
         lines: TranslatedLines = []
-        for direction, part in self.data.corpus.by_direction().items():
+        for direction, part in self.data.corpus.split_by_direction().items():
             translator, metrics = self.translators[direction], self._metrics(direction.target)
             for prefix, set_pairs in part.validation_sets().items():
                 own = {"loss": self._loss(self.data.valid[prefix], after_batch)}
                 check_signals()
-                pairs = evenly_spaced(set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid)))
+                pairs = evenly_spaced_pairs(
+                    set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid))
+                )
                 sources, references = list(pairs["source"]), list(pairs["target"])
                 hypotheses = translate_together(translator, sources, self.workers, after_batch, greedy=True)
                 own |= {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}

@@ -16,7 +16,7 @@ from mt.core.device import warn_of_slow_precision
 from mt.core.errors import InputError, counted
 from mt.core.files import COMPRESSIONS, matching_files, read_lines, resolved
 from mt.core.output import refuse_to_overwrite
-from mt.distributed.launch import work_together
+from mt.distributed.launch import run_workers
 from mt.distributed.workers import Workers
 from mt.formats.registry import (
     AS_LINES,
@@ -40,7 +40,7 @@ def translate(config: TranslateConfig) -> None:
         InputError: The run folder, the input, the reference or the output cannot be used.
         RunError: Another process is writing the same output, or the model's scores are not finite.
     """
-    work_together(partial(_translate, config), config)
+    run_workers(partial(_translate, config), config)
 
 
 def _translate(config: TranslateConfig, workers: Workers) -> None:

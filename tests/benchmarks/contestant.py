@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.distributed.launch import local_workers
-from mt.distributed.workers import RankInfo, Workers, working_together
+from mt.distributed.workers import RankInfo, Workers, worker_group
 from tests.benchmarks import machine, task
 
 WARM_UP = 3
@@ -121,7 +121,7 @@ def train(name: str, folder: Path, precision: str, info: RankInfo | None) -> dic
     if info is None:
         return time_training(training_step(name, precision, Workers(torch.device("cpu"))), batches, model)
     torch.set_num_threads(1)
-    with working_together(torch.device("cpu"), info) as workers:
+    with worker_group(torch.device("cpu"), info) as workers:
         return time_training(training_step(name, precision, workers), batches, model)
 
 

@@ -42,7 +42,7 @@ def training_step(model: Seq2Seq, precision: str, workers: Workers) -> Callable[
     own = slice(workers.rank, None, workers.size)
 
     def step(source: Tensor, target: Tensor) -> None:
-        batch = Batch.of(torch.arange(len(source))[own], source[own], target[own])
+        batch = Batch.from_tensors(torch.arange(len(source))[own], source[own], target[own])
         scale = workers.size / int((target[:, 1:] != PAD).sum())
         optimizer.set_learning_rate(1)
         optimizer.zero_grad()

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from mt.config import DataConfig
 from mt.core.columns import numbers
 from mt.core.files import read_lines
-from mt.data.cleaning.stage import find_faulty
+from mt.data.cleaning.stage import find_faulty_pairs
 from mt.data.corpus import load_corpus
 from tests import options
 
@@ -129,7 +129,7 @@ def measure(options: Options) -> None:
         config = _config(str(path), options.languages, columns, **held_out, cleaning=options.cleaning)
         loaded = load_corpus(config)
         start = time.perf_counter()
-        findings = find_faulty(loaded, config)
+        findings = find_faulty_pairs(loaded, config)
         seconds = time.perf_counter() - start
     kinds = np.array(kind)[numbers(loaded.train, "id")]
     rules = np.array(["kept", *findings.rules])[findings.by_split["train"]]

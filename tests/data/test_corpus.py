@@ -103,7 +103,7 @@ def test_what_is_often_a_mistake_is_reported_once(tmp_path, caplog):
     files = write_files(tmp_path, [(b"a", b"a")] * 9)
     held_out = write_files(tmp_path / "v", [(b"a", b"y")])
     settings = {"train": files, "valid": held_out, "test": held_out}
-    silent = load_corpus(config(**settings), tell=False)
+    silent = load_corpus(config(**settings), warn=False)
     assert not caplog.records
     assert silent.train._fingerprint == load(**settings).train._fingerprint
     assert len(caplog.records) == 4

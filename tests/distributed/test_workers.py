@@ -16,7 +16,7 @@ from mt.core.errors import RunError, WorkerDiedError
 from mt.data.batching.batch import collate
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
-from mt.distributed.workers import RankInfo, Workers, interleave, working_together
+from mt.distributed.workers import RankInfo, Workers, interleave, worker_group
 from mt.storage.run_folder import checkpoint_folders
 from mt.training.command import train
 from mt.training.objective import Objective
@@ -249,14 +249,14 @@ def test_errors_of_other_workers_and_the_network_are_reported_from_bugs(error, k
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
-    with pytest.raises(kind) as caught, working_together(torch.device("cpu"), info):
+    with pytest.raises(kind) as caught, worker_group(torch.device("cpu"), info):
         raise error
     assert type(caught.value) is kind
     assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
 def _silent(info: RankInfo):
-    with working_together(torch.device("cpu"), info):
+    with worker_group(torch.device("cpu"), info):
         time.sleep(120)
 
 
@@ -267,12 +267,12 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
         pytest.raises(WorkerDiedError, match="worker 0: another"),
         ThreadPoolExecutor() as pool,
         local_workers(2, _silent) as info,
-        working_together(torch.device("cpu"), info) as workers,
+        worker_group(torch.device("cpu"), info) as workers,
     ):
         try:
             waits = [
                 pool.submit(workers.sum, torch.ones(1)),
-                pool.submit(workers.max_number, 1),
+                pool.submit(workers.max_over_workers, 1),
                 pool.submit(workers.gather_objects, 1),
             ]
             for wait in waits:
@@ -303,7 +303,7 @@ def test_shares_are_put_together_in_their_order(size):
 
 def test_one_worker_agrees_with_itself():
     alone = Workers(torch.device("cpu"))
-    assert alone.max_number(None) is None and alone.max_number(15) == 15
+    assert alone.max_over_workers(None) is None and alone.max_over_workers(15) == 15
 
 
 def _sharded_lstm(workers: Workers):
@@ -317,14 +317,14 @@ def _learn_from_a_pair(replica):
 
 def _as_worker(info: RankInfo):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), info) as workers:
+    with worker_group(torch.device("cpu"), info) as workers:
         _learn_from_a_pair(_sharded_lstm(workers))
 
 
 @pytest.mark.slow
 def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
     """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
-    with local_workers(2, _as_worker) as info, working_together(torch.device("cpu"), info) as workers:
+    with local_workers(2, _as_worker) as info, worker_group(torch.device("cpu"), info) as workers:
         replica = _sharded_lstm(workers)
         monkeypatch.setattr(torch.nn.LSTM, "flatten_parameters", lambda lstm: pytest.fail("moved"))
         _learn_from_a_pair(replica)

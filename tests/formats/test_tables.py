@@ -11,7 +11,7 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from mt.core.errors import InputError
-from mt.data.pairs import columns_of, side_texts
+from mt.data.pairs import pairs_table, side_texts
 from mt.formats.registry import PAIR_READERS, pair_suffix
 from tests.data.corpora import PAIRS, config, load, write, write_files
 
@@ -86,13 +86,13 @@ def test_values_lose_their_line_breaks(tmp_path, suffix):
             writer = csv.DictWriter(file, ["de", "en"], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    assert [*zip(*side_texts(columns_of(read(path))), strict=True)] == [("eins zwei", "one two three"), *PAIRS]
+    assert [*zip(*side_texts(pairs_table(read(path))), strict=True)] == [("eins zwei", "one two three"), *PAIRS]
 
 
 def test_json_that_is_no_text_in_utf_8(tmp_path):
     rows = [b'{"de": "\\ud800", "en": "a"}', b'{"de": "\xff", "en": "a"}', b'{"de": null, "en": "a"}', b""]
     write(tmp_path / "a.jsonl", [*rows, b'{"de": "a", "en": "\\ud83d\\ude00"}'])
-    table = columns_of(read(tmp_path / "a.jsonl"))
+    table = pairs_table(read(tmp_path / "a.jsonl"))
     assert table["fault"].to_pylist() == ["not UTF-8", "not UTF-8", "empty", "empty", ""]
     assert side_texts(table)[1][-1] == "\U0001f600"
 

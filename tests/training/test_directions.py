@@ -97,7 +97,7 @@ def test_text_cannot_write_the_token(folder):
 def test_no_sentence_held_out_of_a_direction_is_trained_on_in_another(folder):
     held_out = ({"valid": None, "test": None}, {"valid": None, "test": None})
     config = mixture(folder, corpora=held_out, valid_pairs=50, test_pairs=30)
-    parts = load_corpus(config.data).by_direction()
+    parts = load_corpus(config.data).split_by_direction()
     evaluation = concatenate_datasets([split for part in parts.values() for split in (part.valid, part.test)])
     keys = {sentence_key(text) for side in ("source", "target") for text in evaluation[side]}
     for part in parts.values():
@@ -111,7 +111,7 @@ def test_the_share_of_a_direction_is_its_size_to_the_power_of_one_over_the_tempe
     toy.write_lines(folder / "few.yy", toy.sentences(300, seed=9))
     toy.write_lines(folder / "few.xx", toy.sentences(300, seed=8))
     few = {"train": [str(folder / "few.yy"), str(folder / "few.xx")]}
-    train = load_corpus(mixture(folder, corpora=({}, few), temperature=temperature).data).by_direction()
+    train = load_corpus(mixture(folder, corpora=({}, few), temperature=temperature).data).split_by_direction()
     sizes = {direction: len(part.train) for direction, part in train.items()}
     shares = {direction: sum(part.train["weight"]) for direction, part in train.items()}
     assert shares[FORWARD] == pytest.approx(sizes[FORWARD])

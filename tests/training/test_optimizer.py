@@ -9,7 +9,7 @@ from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.core.errors import InputError
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import full_tensor, shard, sharded_like
-from mt.distributed.workers import RankInfo, Workers, working_together
+from mt.distributed.workers import RankInfo, Workers, worker_group
 from mt.training import optimizer as module
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, orthogonalize, schedule_factor
@@ -223,7 +223,7 @@ def _restore(optimizer, state, workers):
 
 def _as_worker(shard: bool, info: RankInfo):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), info) as workers:
+    with worker_group(torch.device("cpu"), info) as workers:
         model, optimizer = _three_steps(workers, shard)
         state = optimizer.state_tensors()
         workers.gather([len(state)])
@@ -239,7 +239,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
     one, its_optimizer = _three_steps(ALONE)
     rounding = 1e-6 if shard else 0.0  # in AdamW, at the edges of the parts
     as_worker = partial(_as_worker, shard)
-    with local_workers(2, as_worker) as info, working_together(torch.device("cpu"), info) as workers:
+    with local_workers(2, as_worker) as info, worker_group(torch.device("cpu"), info) as workers:
         two, their_optimizer = _three_steps(workers, shard)
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)

@@ -14,7 +14,7 @@ from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, Transform
 from mt.data.batching.batch import PackedShape, collate, pack
 from mt.data.samples import SAMPLES
 from mt.distributed.launch import local_workers
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.workers import Workers, worker_group
 from mt.models.layers import Dropout
 from mt.models.transformer import Transformer
 from mt.training.objective import Objective
@@ -267,7 +267,7 @@ def test_a_batch_that_is_larger_than_the_rows_has_rows_of_its_own():
 
 def _update_of_two(info):
     torch.set_num_threads(1)
-    with working_together(torch.device("cpu"), info) as workers:
+    with worker_group(torch.device("cpu"), info) as workers:
         model = _model()
         _, optimizer, step = _steps(model, workers=workers)
         sources, targets = _sentences(24)

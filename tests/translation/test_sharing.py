@@ -9,7 +9,7 @@ import torch
 from mt.config.decoding import DecodingChoice
 from mt.core.errors import InputError
 from mt.distributed.launch import local_workers
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.workers import Workers, worker_group
 from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics
 from mt.translation.translator import Translator, run_with_workers
@@ -58,7 +58,7 @@ WORK = _translate, _sample, _translate_markup
 
 def _work(run, results, info):
     torch.set_num_threads(1)  # as in conftest.py
-    with working_together(torch.device("cpu"), info) as workers:
+    with worker_group(torch.device("cpu"), info) as workers:
         translators = _load(run, workers)
         for translator, work in zip(translators, WORK, strict=True):
             run_with_workers(workers, translator, partial(work, translator, results))

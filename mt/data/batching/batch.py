@@ -41,7 +41,7 @@ class Batch:
     """The number of tokens in ``source``, EOS included and padding not."""
 
     @classmethod
-    def of(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
+    def from_tensors(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
         """Return a batch of padded tensors, with ``target_positions`` and ``source_tokens`` computed from them.
 
         Computing them later, in the middle of an update, would make the GPU wait.
@@ -69,20 +69,20 @@ class Batch:
         """The number of target tokens with padding; 0 for a batch without pairs."""
         return self.target_output.numel() if self.target_tokens else 0
 
-    def halves(self) -> list["Batch"]:
+    def split_in_halves(self) -> list["Batch"]:
         """Return two batches with half of the pairs each. A batch of a single pair is returned undivided."""
         middle = len(self.ids) // 2
-        return [self.rows(slice(0, middle)), self.rows(slice(middle, None))] if middle else [self]
+        return [self.select(slice(0, middle)), self.select(slice(middle, None))] if middle else [self]
 
-    def rows(self, rows: slice | Tensor) -> "Batch":
+    def select(self, rows: slice | Tensor) -> "Batch":
         """Return some of the pairs, padded to the longest of them."""
 
         def shortened(tokens: Tensor) -> Tensor:
             return tokens[:, : int((tokens != PAD).sum(dim=1).max())]
 
-        return Batch.of(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
+        return Batch.from_tensors(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
 
-    def twice(self) -> "Batch":
+    def repeated_twice(self) -> "Batch":
         """Return a batch (2B) with all pairs, followed by all pairs again.
 
         The first half of its ``target_positions`` belongs to the first B pairs, the second half to their repetition.
@@ -127,7 +127,7 @@ def collate_table(pairs: pyarrow.Table) -> Batch:
     if not len(pairs):
         return Batch(ids, torch.tensor([[EOS]]), torch.tensor([[BOS, PAD]]), ids, source_tokens=0)
     sources, targets = (pairs[name].combine_chunks() for name in ID_COLUMNS)
-    return Batch.of(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
+    return Batch.from_tensors(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 
 def _padded(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
@@ -206,7 +206,7 @@ class PackedBatch:
         """The number of target tokens with padding."""
         return self.shape.target if self.target_tokens else 0
 
-    def parts(self) -> tuple[PackedSide, PackedSide, Tensor]:
+    def unpack(self) -> tuple[PackedSide, PackedSide, Tensor]:
         """Return the sources, the inputs of the decoder, which begin with BOS, and the token to predict after each of
         these, PAD where there is none."""
         source, target, source_positions, target_positions, labels, source_offsets, target_offsets = self.rows.split(
@@ -216,7 +216,7 @@ class PackedBatch:
         sources = PackedSide(source, source_positions, source_offsets, longest)
         return sources, PackedSide(target, target_positions, target_offsets, longest), labels
 
-    def padded(self, batch_tokens: int) -> list[Batch]:
+    def to_padded(self, batch_tokens: int) -> list[Batch]:
         """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
         packed rows."""
         plan = plan_in_order(sample_lengths(self.pairs), batch_tokens)

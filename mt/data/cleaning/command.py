@@ -20,7 +20,7 @@ from mt.core.columns import evenly_spaced_rows
 from mt.core.files import atomic_folder, resolve_new_folder
 from mt.data.cleaning.findings import CleaningFindings, log_findings
 from mt.data.cleaning.rules import RULES
-from mt.data.cleaning.stage import find_faulty, warn_of_shift
+from mt.data.cleaning.stage import find_faulty_pairs, warn_of_shifted_lines
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import read_texts
 from mt.reporting.figures import COLOURS, as_picture, new_figure
@@ -58,8 +58,8 @@ def clean(config: CleaningConfig) -> None:
     for report in corpus.report:
         for line in (report, *report.file_lines()):
             logger.info("%s", line)
-    warn_of_shift(corpus)
-    findings = find_faulty(corpus, config.data)
+    warn_of_shifted_lines(corpus)
+    findings = find_faulty_pairs(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
     rule_numbers = findings.by_split["train"]

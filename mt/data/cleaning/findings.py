@@ -141,7 +141,7 @@ def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
                 yield name, start, end
 
 
-def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:
+def dropped_ids(findings: CleaningFindings, corpus: Corpus) -> Dropped:
     """Return the ids of the training pairs that each rule finds, each pair for the first rule that finds it.
 
     Args:
@@ -152,7 +152,7 @@ def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:
     return {rule: ids[findings.by_split["train"] == number] for number, rule in enumerate(findings.rules, 1)}
 
 
-def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corpus:
+def remove_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corpus:
     """Return a corpus without the dropped training pairs. Its report counts these pairs by rule.
 
     Args:

@@ -3,10 +3,10 @@
 Only training pairs are dropped later. Faulty validation and test pairs are only counted, so that runs with different
 rules have the same test set.
 
-``warn_of_shift`` finds lines that are shifted: from some line on, the targets belong to sources some lines before or
-after theirs. IBM model 1 is learned from a sample of the sources, each with the target some lines away. Shifted lines
-score far better than at the distance 0. In repetitive corpora, a neighbor's target scores nearly as well as the right
-one, but never better.
+``warn_of_shifted_lines`` finds shifted lines: from some line on, each target belongs to a source a few lines before or
+after it. IBM model 1 is trained on a sample of the sources, each paired with the target at some offset. Shifted lines
+score far better at their offset than at offset 0. In repetitive corpora, the target of a neighbor scores nearly as well
+as the right one, but never better.
 """
 
 import logging
@@ -45,7 +45,7 @@ MIN_GAIN = 0.5
 shift, the gains of other offsets are mostly negative; with one, most gains of the right offset are 1."""
 
 
-def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ()) -> CleaningFindings:
+def find_faulty_pairs(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ()) -> CleaningFindings:
     """Judge all pairs of a corpus by the rules that ``config`` names.
 
     Args:
@@ -93,7 +93,7 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
     return findings
 
 
-def warn_of_shift(corpus: Corpus) -> None:
+def warn_of_shifted_lines(corpus: Corpus) -> None:
     """Log a warning if the training lines seem to be shifted, with the file and the line where that begins.
 
     Args:

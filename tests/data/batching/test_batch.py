@@ -26,7 +26,7 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
         "target": [[BOS, *t] for _, t in pairs],
         "labels": [[*t, EOS] for _, t in pairs],
     }
-    sources, targets, label_row = batch.parts()
+    sources, targets, label_row = batch.unpack()
     for name, side in (("source", sources), ("target", targets)):
         offsets, row = side.offsets.tolist(), side.tokens.tolist()
         assert offsets[0] == 0 and offsets[-1] == len(row) and offsets == sorted(offsets)
@@ -48,7 +48,7 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
 @given(PAIRS, st.integers(10, 100))
 def test_padded_batches_hold_the_same_pairs(pairs, batch_tokens):
     batch = pack(table(pairs), PackedShape(300, 300, 30, 26))
-    padded = batch.padded(batch_tokens)
+    padded = batch.to_padded(batch_tokens)
     assert sum(part.target_tokens for part in padded) == batch.target_tokens
     by_id = {}
     for part in padded:

@@ -225,7 +225,7 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
         workers = [ThreadWorker(rank, barrier, exchanged) for rank in range(2)]
         shares = list(pool.map(lambda worker: list(make(workers=worker).epoch(4)), workers))
     for batch, *parts in zip(epoch, *shares, strict=True):
-        together = [part.padded(10_000)[0] for part in parts]
+        together = [part.to_padded(10_000)[0] for part in parts]
         assert sorted(batch.pairs["id"].to_pylist()) == sorted(sum((part.ids.tolist() for part in together), []))
         assert batch.target_tokens == sum(part.target_tokens for part in together)
 
@@ -410,7 +410,7 @@ def test_long_pairs_are_dropped_together(pairs):
 
 def test_twice_is_the_batch_of_all_pairs_followed_by_them_again():
     sources, targets = [[5, 6, 7], [8]], [[9], [10, 11]]
-    twice = collate(sources, targets).twice()
+    twice = collate(sources, targets).repeated_twice()
     expected = dataclasses.replace(collate(2 * sources, 2 * targets), ids=[0, 1, 0, 1])
     for field in dataclasses.fields(Batch):
         ours, theirs = getattr(twice, field.name), getattr(expected, field.name)

@@ -66,7 +66,7 @@ def stopped(folder, interrupted, monkeypatch):
     """The interrupted run. Judging pairs has since become impossible."""
     shutil.rmtree(interrupted.folder)
     shutil.copytree(folder / "as it was", interrupted.folder)
-    monkeypatch.setattr(preparation, "find_faulty", None)
+    monkeypatch.setattr(preparation, "find_faulty_pairs", None)
     return interrupted
 
 

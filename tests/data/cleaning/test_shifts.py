@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mt.data.cleaning.stage import warn_of_shift
+from mt.data.cleaning.stage import warn_of_shifted_lines
 from tests.data.corpora import load
 from tests.toy import write_lines
 
@@ -19,7 +19,7 @@ def warning(tmp_path, caplog, *files, held_out=100):
     for names, sides in zip(paths, files, strict=True):
         for name, lines in zip(names, sides, strict=True):
             write_lines(tmp_path / name, lines)
-    warn_of_shift(load(kind="files", train=paths, valid_pairs=held_out, test_pairs=held_out))
+    warn_of_shifted_lines(load(kind="files", train=paths, valid_pairs=held_out, test_pairs=held_out))
     return [record.getMessage() for record in caplog.records if "shifted" in record.getMessage()]
 
 

@@ -9,10 +9,10 @@ from mt.config import CleaningConfig
 from mt.config.data import CLEANING_RULES
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
-from mt.data.cleaning.findings import dropped_pairs, log_findings, without_dropped
+from mt.data.cleaning.findings import dropped_ids, log_findings, remove_dropped
 from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.sides import CorpusSide, Identifier
-from mt.data.cleaning.stage import find_faulty
+from mt.data.cleaning.stage import find_faulty_pairs
 from mt.data.corpus import KEYS, load_corpus
 from tests.data.cleaning.conftest import good_pairs, write_table
 
@@ -48,12 +48,12 @@ NEAR_MISSES = [
 
 def judge(config):
     corpus = load_corpus(config)
-    return corpus, find_faulty(corpus, config)
+    return corpus, find_faulty_pairs(corpus, config)
 
 
 def find(config):
     corpus, findings = judge(config)
-    return {rule: ids.tolist() for rule, ids in dropped_pairs(findings, corpus).items() if len(ids)}
+    return {rule: ids.tolist() for rule, ids in dropped_ids(findings, corpus).items() if len(ids)}
 
 
 def test_the_config_names_every_rule_of_the_registry():
@@ -109,7 +109,7 @@ def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
     config = table(GOOD, valid=valid)
     corpus, cleaning = judge(config)
     assert cleaning.counts("valid") == dict.fromkeys(cleaning.rules, 0) | {"language": 1}
-    kept = without_dropped(corpus, dropped_pairs(cleaning, corpus), config)
+    kept = remove_dropped(corpus, dropped_ids(cleaning, corpus), config)
     assert kept.valid["target"][:] == corpus.valid["target"][:] and len(kept.train) == len(GOOD)
 
 
@@ -119,15 +119,15 @@ def test_what_is_held_out_does_not_depend_on_cleaning(table):
     for cleaning in ("strict", "default", False):
         config = table(pairs, valid=None, test=None, cleaning=cleaning, valid_pairs=30, test_pairs=30)
         corpus = load_corpus(config)
-        dropped = dropped_pairs(find_faulty(corpus, config), corpus) if cleaning else {}
-        tests.append(without_dropped(corpus, dropped, config).test["source"][:])
+        dropped = dropped_ids(find_faulty_pairs(corpus, config), corpus) if cleaning else {}
+        tests.append(remove_dropped(corpus, dropped, config).test["source"][:])
     assert tests[0] == tests[1] == tests[2]
 
 
 def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table):
     config = table([FAULTS["copy"], *GOOD, FAULTS["numbers"]])
     corpus, findings = judge(config)
-    kept = without_dropped(corpus, dropped_pairs(findings, corpus), config).without_keys()
+    kept = remove_dropped(corpus, dropped_ids(findings, corpus), config).drop_key_columns()
     assert kept.train["id"][:] == list(range(1, len(GOOD) + 1))
     assert kept.report[0].dropped == {"by cleaning: copy": 1, "by cleaning: numbers": 1}
     assert kept.report[0].kept == len(GOOD) == kept.report[0].read - 2
@@ -188,7 +188,7 @@ def test_a_rule_that_would_drop_all_pairs_is_named(table):
     config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
     corpus, findings = judge(config)
     with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false leaves that rule out"):
-        without_dropped(corpus, dropped_pairs(findings, corpus), config)
+        remove_dropped(corpus, dropped_ids(findings, corpus), config)
 
 
 def test_one_pair_is_enough(table):
