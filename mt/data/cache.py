@@ -1,5 +1,6 @@
-"""Keep tables that take long to compute as Arrow files in the cache of ``datasets``. The files are memory-mapped, so
-workers on one machine share their memory.
+"""Cache tables that take long to compute as Arrow files, in a folder of the cache of ``datasets``.
+
+The files are memory-mapped, so workers on one machine share their memory.
 """
 
 import contextlib
@@ -30,39 +31,42 @@ def cached_table(
     key: str,
     schema: pyarrow.Schema,
     batches: Callable[[], Iterable[pyarrow.RecordBatch]],
-    doing: str = "",
+    description: str = "",
     rows: int | None = None,
 ) -> datasets.Dataset:
-    """Return a table from the cache. A table that the cache lacks is computed and written to it.
+    """Return a table from the cache. If the cache lacks the table, compute it and write it to the cache.
 
-    If another process is computing the same table, this one waits for it.
+    If another process is computing the same table, wait for that process.
 
     Args:
         key: The ``digest`` of everything that the content depends on. It becomes the fingerprint of the dataset.
         schema: The columns of the table.
         batches: Computes the rows. It is called only if the cache lacks the table.
-        doing: The text of a progress bar in the terminal; "" for no bar.
+        description: The text of a progress bar in the terminal; "" for no bar.
         rows: The number of rows for the progress bar, if it is known.
 
     Raises:
-        OSError: The disk is full, or the cache cannot be written. The unfinished file is removed.
+        OSError: The disk is full, or the cache folder cannot be written. The unfinished file is removed.
     """
     path = _cache_folder(Path(datasets.config.HF_DATASETS_CACHE) / "mt") / f"{key}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with wait_for_lock(path.with_suffix(".lock")):
             if not path.exists():
-                disable = None if doing else True
-                with tqdm(desc=doing, total=rows, unit=" pairs", disable=disable, leave=False, delay=5) as bar:
+                disable = None if description else True
+                with tqdm(desc=description, total=rows, unit=" pairs", disable=disable, leave=False, delay=5) as bar:
                     _write_table(path, schema, batches(), bar)
     return datasets.Dataset(MemoryMappedTable(mapped_table(path), str(path)), fingerprint=key)
 
 
 @cache
 def _cache_folder(wanted: Path) -> Path:
-    """Return a folder that can be written: ``wanted`` or, with a warning, one for temporary files.
+    """Return ``wanted`` if it can be written. Otherwise, log a warning and return a private folder for temporary files.
 
-    Users without a home folder have no other. In the folder of temporary files, another user could have made it.
+    Users without a home folder have no other place.
+
+    Raises:
+        InputError: Another user has created the folder for temporary files.
     """
     with contextlib.suppress(PermissionError):
         existing = next(folder for folder in (wanted, *wanted.parents) if folder.exists())
@@ -73,7 +77,7 @@ def _cache_folder(wanted: Path) -> Path:
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise InputError(f"{folder}: belongs to another user; set HF_DATASETS_CACHE to a folder that you may write to")
     logger.warning(
-        "prepared data are cached in %s, because %s cannot be written; set HF_DATASETS_CACHE to a folder that lasts",
+        "prepared data are cached in %s, because %s cannot be written; set HF_DATASETS_CACHE to a permanent folder",
         folder,
         wanted,
     )
@@ -81,6 +85,7 @@ def _cache_folder(wanted: Path) -> Path:
 
 
 def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch], bar: tqdm) -> None:
+    """Write a table to a file, completely or not at all."""
     # The name is always the same, so that the unfinished file of a killed process is overwritten.
     partial = path.with_suffix(".partial")
     try:
@@ -94,12 +99,12 @@ def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.R
 
 
 def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
-    """Return a selection of rows as a dataset. The cache keeps the numbers of the selected rows.
+    """Return some rows of a dataset. The row numbers are cached.
 
     Args:
         pairs: The dataset to select from.
         key: Everything that the selection depends on, apart from ``pairs``.
-        rows: Returns the numbers of the rows to select, in order. It is called only if the cache lacks them.
+        rows: Returns the numbers of the selected rows, in order. It is called only if the cache lacks them.
     """
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
@@ -112,15 +117,15 @@ def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndar
 
 
 def concatenate(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
-    """Return the rows of all parts, in order, as one dataset. Equal parts give an equal fingerprint."""
+    """Concatenate the rows of several datasets, in order. Equal parts give an equal fingerprint."""
     if len(parts) == 1:
         return parts[0]
     pairs = datasets.concatenate_datasets(list(parts))
-    # The fingerprint that ``datasets`` computes also depends on the time when the parts were read.
+    # The fingerprint that ``datasets`` computes also depends on the time of reading.
     pairs._fingerprint = digest([part._fingerprint for part in parts])
     return pairs
 
 
 def digest(content: object) -> str:
-    """Return a hash of the ``repr`` of a value, for use as a key of the cache: 32 hexadecimal digits."""
+    """Return a cache key for a value: a hash of its ``repr`` in 32 hexadecimal digits."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()

@@ -1,7 +1,7 @@
-"""Load parallel text of every kind as datasets of ``datasets``. Text is parsed once and then kept in the cache as
-memory-mapped Arrow files.
+"""Load the corpora of all kinds as datasets of the library ``datasets``.
 
-The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, and counted by reason.
+Text is parsed once and then cached as memory-mapped Arrow files. The two sides of a pair are never separated: a pair
+that cannot be used is dropped as a whole and counted by reason.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ from mt.core.errors import InputError
 from mt.core.language import Direction
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
-from mt.data.readers import READERS, refuse_missing_files
+from mt.data.readers import READERS, check_input_files
 from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
 
 NUMBERED_COLUMNS = pyarrow.schema([("id", pyarrow.int64()), ("weight", pyarrow.float32())])
-"""The columns that training pairs get when their corpus is loaded."""
+"""The columns that are added to training pairs when their corpus is loaded."""
 
 
 @dataclass(frozen=True)
@@ -52,55 +52,58 @@ class Corpus:
       from corpus to corpus.
     - ``source`` and ``target`` string.
     - KEYS and PAIR_HASH int64: hashes of the sentences and of the pair.
-    - ``weight`` float32, in ``train`` alone: how often the pair is used in an epoch.
+    - ``weight`` float32, only in ``train``: the number of uses of the pair in an epoch, on average.
     """
 
     train: datasets.Dataset
     valid: datasets.Dataset
     test: datasets.Dataset
     report: list[SplitReport]
-    """The training split of each corpus, in the order of their pairs, then the validation sets and the test splits."""
+    """Reports on the training splits, in the order of their pairs, then on the validation sets and the test splits."""
 
     def validation_sets(self) -> dict[str, datasets.Dataset]:
-        """Return prefix → pairs of each validation set. The prefix of its keys is ``NAME.``, or "" without a name."""
+        """Return the pairs of each validation set by the prefix of its metrics: ``NAME.``, or "" for a set without a
+        name."""
         sets = [entry for entry in self.report if entry.split == "valid"]
-        parts = _cut(self.valid, [entry.kept for entry in sets])
+        parts = _split_consecutive(self.valid, [entry.kept for entry in sets])
         return {entry.prefix: pairs for entry, pairs in zip(sets, parts, strict=True)}
 
     def split_by_direction(self) -> "dict[Direction, Corpus]":
-        """Return the part of each direction. Their pairs follow one another in each split."""
+        """Return the part of each direction. In every split, the pairs of a direction are consecutive."""
         reports: dict[Direction, list[SplitReport]] = {}
         for entry in self.report:
             reports.setdefault(entry.direction, []).append(entry)
         if len(reports) == 1:
             return dict.fromkeys(reports, self)
         splits = [
-            _cut(pairs, [sum(entry.kept for entry in own if entry.split == split) for own in reports.values()])
+            _split_consecutive(
+                pairs, [sum(entry.kept for entry in entries if entry.split == split) for entries in reports.values()]
+            )
             for split, pairs in (("train", self.train), ("valid", self.valid), ("test", self.test))
         ]
         return {direction: Corpus(*parts) for direction, *parts in zip(reports, *splits, reports.values(), strict=True)}
 
     @property
     def checksums(self) -> list[str]:
-        """The checksum of all pairs of each split that was read, the dropped ones included."""
+        """The checksums of all splits that were read. They include dropped pairs."""
         return [entry.sha256 for entry in self.report if entry.sha256]
 
     def drop_key_columns(self) -> "Corpus":
-        """Return the corpus without the columns KEYS and PAIR_HASH, which training does not need."""
+        """Drop the columns KEYS and PAIR_HASH, which training does not need."""
         train, valid, test = (pairs.remove_columns([*KEYS, PAIR_HASH]) for pairs in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
 
 
 def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
-    """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
+    """Load the training, validation and test pairs of ``config`` from files or from the cache.
 
     - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8.
-      So is one of a later corpus of a mixture and, with several directions, of any corpus, if it shares a sentence with
-      validation or test pairs.
-    - In a mixture, the validation and test pairs of a direction come from its first corpus.
-    - A validation or test split that is missing is held out of the training pairs of that corpus.
+    - In a mixture, the validation and test pairs of a direction come from its first corpus. A split that the corpus
+      lacks is held out of its training pairs.
+    - Training pairs that share a sentence with validation or test pairs are dropped: in a mixture from all corpora
+      except the first, and with several directions from all corpora.
 
-    Text is never held in memory. If the cache lacks the result, hashes of some 70 bytes a pair are held in memory.
+    Text is never held in memory. If the cache lacks the result, hashes take about 70 bytes of memory per pair.
 
     Args:
         config: The section ``data`` of the settings.
@@ -108,47 +111,46 @@ def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
 
     Raises:
         InputError: A file is missing, corrupted, empty or in another format than ``config`` says, no pair of a split
-            can
-            be used, or too few pairs are left to hold out validation and test pairs.
+            can be used, or there are too few pairs to hold out validation and test pairs.
     """
-    _silence_libraries()
-    refuse_missing_files(single_corpora(config))
+    _silence_progress()
+    check_input_files(single_corpora(config))
     corpora = directed_corpora(config)
     training, report = _read_training(corpora, config)
     held_out: dict[str, list[datasets.Dataset]] = {"valid": [], "test": []}
     firsts = {corpus.direction: number for number, corpus in reversed([*enumerate(corpora)])}
     for number in sorted(firsts.values()):
-        training[number], report[number], evaluation, entries = _evaluation(
+        training[number], report[number], evaluation, entries = _read_evaluation(
             corpora[number], training[number], report[number], several=len(firsts) > 1
         )
         report += entries
         for split, pairs in evaluation.items():
             held_out[split].append(pairs)
     evaluation = {split: concatenate(parts) for split, parts in held_out.items()}
-    # Corpora often repeat sentences of the first one. Those of several directions have a language on either side.
-    evaluated = [*evaluation.values(), *(map(_reversed, evaluation.values()) if len(firsts) > 1 else ())]
+    # Corpora often repeat sentences of the first one. With several directions, a language can be on either side.
+    evaluated = [*evaluation.values(), *(map(_swap_sides, evaluation.values()) if len(firsts) > 1 else ())]
     for number in range(len(firsts) == 1, len(training)):
         training[number], dropped = without_shared_sentences(training[number], evaluated)
-        report[number] = report[number].without(dropped)
+        report[number] = report[number].with_dropped(dropped)
     if warn:
         log_repetitions(concatenate(training), evaluation)
-    train = concatenate([_with_tags(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
+    train = concatenate([_add_corpus_tag(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
 
 
-def _evaluation(
+def _read_evaluation(
     corpus: SingleCorpusConfig, train: datasets.Dataset, report: SplitReport, several: bool
 ) -> tuple[datasets.Dataset, SplitReport, dict[str, datasets.Dataset], list[SplitReport]]:
-    """Read the validation and test pairs of a direction. Hold those that are missing out of its training pairs.
+    """Read the validation and test pairs of a direction. Hold missing splits out of its training pairs.
 
     Args:
         corpus: The first corpus of the direction.
         train: The training pairs of this corpus.
-        report: The report on these.
+        report: The report on the training pairs.
         several: Whether the model has several directions.
 
     Returns:
-        The remaining training pairs and their report, split → the pairs held out, and the reports on these.
+        The remaining training pairs and the report on them, a dict from split to its pairs, and the reports on these.
     """
     direction = corpus.direction
     key = f"{direction.key}." if several else ""
@@ -157,9 +159,9 @@ def _evaluation(
     for split in SPLITS:
         parts: list[datasets.Dataset] = []
         for name, part in named_sets(corpus, split).items():
-            if result := _read(part, split):
+            if result := _read_split(part, split):
                 pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
-                usable, entry = _usable(pairs, _report(split, result, direction), EMPTY, UNREADABLE)
+                usable, entry = _remove_faulty(pairs, _initial_report(split, result, direction), EMPTY, UNREADABLE)
                 parts.append(usable)
                 entries.append(replace(entry, prefix=f"{name}." if name else key))
         if parts:
@@ -170,25 +172,26 @@ def _evaluation(
         for split, pairs in held_out.items():
             origin = f"held out of {report.origin}"
             entries.append(SplitReport(split, origin, len(pairs), direction=direction, prefix=key))
-        report = report.without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
+        report = report.with_dropped({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
     return train, report, evaluation, entries
 
 
-def _read(corpus: SingleCorpusConfig, split: str) -> Split | None:
-    """Read a split of a corpus, and exchange its sides if the corpus is reversed."""
+def _read_split(corpus: SingleCorpusConfig, split: str) -> Split | None:
+    """Read a split of a corpus, and swap its sides if the corpus is reversed."""
     if not corpus.reverse:
         return READERS[type(corpus)](corpus, split)
-    result = _read(corpus.towards(corpus.direction.opposite).model_copy(update={"reverse": False}), split)
-    return result and replace(result, pairs=_reversed(result.pairs))
+    result = _read_split(corpus.towards(corpus.direction.opposite).model_copy(update={"reverse": False}), split)
+    return result and replace(result, pairs=_swap_sides(result.pairs))
 
 
-def _reversed(pairs: datasets.Dataset) -> datasets.Dataset:
-    """Return pairs with their sides exchanged."""
-    exchanged = {name: other for sides in (SIDES, KEYS) for name, other in zip(sides, sides[::-1], strict=True)}
-    return pairs.rename_columns(exchanged).select_columns(pairs.column_names)
+def _swap_sides(pairs: datasets.Dataset) -> datasets.Dataset:
+    """Swap the sources and targets of pairs."""
+    swapped_names = {name: other for sides in (SIDES, KEYS) for name, other in zip(sides, sides[::-1], strict=True)}
+    return pairs.rename_columns(swapped_names).select_columns(pairs.column_names)
 
 
-def _silence_libraries() -> None:
+def _silence_progress() -> None:
+    """Disable the progress bars and log messages of ``datasets`` and ``huggingface_hub``."""
     import huggingface_hub  # datasets depends on it
 
     datasets.disable_progress_bars()
@@ -200,24 +203,24 @@ def _silence_libraries() -> None:
 def _read_training(
     corpora: Sequence[SingleCorpusConfig], config: DataConfig
 ) -> tuple[list[datasets.Dataset], list[SplitReport]]:
-    """Read the training pairs of each corpus, without those that cannot be used.
+    """Read the training pairs of each corpus, and drop those that cannot be used.
 
     Args:
         corpora: The corpora of a mixture, or a single one, grouped by direction.
         config: The section ``data`` of the settings.
 
     Returns:
-        For each corpus its pairs, with the columns of NUMBERED_COLUMNS, and the report on them. The ids continue from
+        The pairs of each corpus, with the columns of NUMBERED_COLUMNS, and the report on each. The ids continue from
         corpus to corpus.
     """
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
     first_id = 0
-    splits = [split for corpus in corpora if (split := _read(corpus, "train"))]  # every corpus has one
+    splits = [split for corpus in corpora if (split := _read_split(corpus, "train"))]  # every corpus has one
     weights = direction_weights(corpora, [len(split.pairs) for split in splits], config)
     for corpus, split, weight in zip(corpora, splits, weights, strict=True):
-        pairs = _with_numbers(split.pairs, first_id, weight)
-        usable, entry = _usable(pairs, _report("train", split, corpus.direction, first_id), *FAULTS)
+        pairs = _add_numbers(split.pairs, first_id, weight)
+        usable, entry = _remove_faulty(pairs, _initial_report("train", split, corpus.direction, first_id), *FAULTS)
         training.append(usable)
         report.append(entry)
         first_id += len(pairs)
@@ -225,11 +228,11 @@ def _read_training(
 
 
 def direction_weights(corpora: Sequence[SingleCorpusConfig], sizes: Sequence[int], config: DataConfig) -> list[float]:
-    """Return the weight of each pair of a corpus in an epoch, by the weights of corpora and the temperature.
+    """Return for each corpus the weight of its pairs, given the weights of the corpora and the temperature.
 
     Args:
         corpora: The corpora.
-        sizes: The number of pairs of each.
+        sizes: The number of pairs of each corpus.
         config: The section ``data`` of the settings.
     """
     if not isinstance(config, MixtureConfig):
@@ -239,13 +242,14 @@ def direction_weights(corpora: Sequence[SingleCorpusConfig], sizes: Sequence[int
     for corpus, weight, size in zip(corpora, weights, sizes, strict=True):
         pairs[corpus.direction] += weight * size
     largest = max(pairs.values())
-    # n^(1/T) pairs of an epoch come from n, up to a factor that is 1 for the largest direction.
-    factors = {own: (largest / count) ** (1 - 1 / config.temperature) for own, count in pairs.items()}
+    # A direction of n pairs gets c · n^(1/T) pairs of an epoch. The constant c makes the largest direction keep n
+    # pairs.
+    factors = {key: (largest / count) ** (1 - 1 / config.temperature) for key, count in pairs.items()}
     return [weight * factors[corpus.direction] for corpus, weight in zip(corpora, weights, strict=True)]
 
 
-def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
-    """Return the pairs of a corpus. If the corpus is tagged, each source gets CORPUS_TAG and a space in front."""
+def _add_corpus_tag(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
+    """Prepend CORPUS_TAG and a space to each source if the corpus is tagged."""
     if not (isinstance(corpus, PileConfig) and corpus.tagged):
         return pairs
     return pairs.map(
@@ -255,8 +259,8 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     )
 
 
-def _with_numbers(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
-    """Return pairs with the columns of NUMBERED_COLUMNS: ids from ``first_id`` on, and the same weight for all."""
+def _add_numbers(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
+    """Add the columns of NUMBERED_COLUMNS to pairs: consecutive ids from ``first_id``, and one weight for all pairs."""
 
     def columns() -> list[pyarrow.RecordBatch]:
         ids, weights = np.arange(first_id, first_id + len(pairs)), np.full(len(pairs), weight, np.float32)
@@ -267,22 +271,22 @@ def _with_numbers(pairs: datasets.Dataset, first_id: int, weight: float) -> data
     return datasets.Dataset(concat_tables([pairs.data, numbered.data], axis=1), fingerprint=fingerprint)
 
 
-def _report(name: str, split: Split, direction: Direction, first_id: int = 0) -> SplitReport:
-    """Return a report on the split ``name`` with nothing dropped yet."""
+def _initial_report(name: str, split: Split, direction: Direction, first_id: int = 0) -> SplitReport:
+    """Return the report on the split ``name`` before any pairs are dropped."""
     sha256 = hashlib.sha256(numbers(split.pairs, PAIR_HASH).tobytes()).hexdigest()
     read = len(split.pairs)
     return SplitReport(name, split.origin, read, direction, files=split.files, first_id=first_id, sha256=sha256)
 
 
-def _usable(pairs: datasets.Dataset, report: SplitReport, *faults: str) -> tuple[datasets.Dataset, SplitReport]:
-    """Return the pairs that have none of some faults, without the column FAULT, and the report with those dropped.
+def _remove_faulty(pairs: datasets.Dataset, report: SplitReport, *faults: str) -> tuple[datasets.Dataset, SplitReport]:
+    """Remove the pairs with one of ``faults``, and the column FAULT. Return the remaining pairs and the updated report.
 
     Raises:
         InputError: No pair is left.
     """
     column, ids = pairs.data.column(FAULT), numbers(pairs, "id")
     dropped = {fault: ids[compute.equal(column, fault).to_numpy()] for fault in faults}
-    report = report.without(dropped)
+    report = report.with_dropped(dropped)
     if not report.kept:
         reasons = ", ".join(f"{count:,} {fault}" for fault, count in report.dropped.items())
         raise InputError(
@@ -304,7 +308,7 @@ def _hold_out(
         train: The training pairs.
         corpus: The config of the corpus, with the size of each split. A split gets at most a tenth of the training
             pairs.
-        splits: The splits to hold out, of ``valid`` and ``test``.
+        splits: The splits to hold out: ``valid``, ``test`` or both.
 
     Returns:
         The remaining training pairs, and a dict that maps each split to its pairs.
@@ -318,7 +322,7 @@ def _hold_out(
     for split in splits:
         wanted = getattr(corpus, f"{split}_pairs")
         if wanted > max_pairs:
-            logger.info("%s: data.%s_pairs=%d is cut to %d, a tenth of all pairs", split, split, wanted, max_pairs)
+            logger.info("%s: data.%s_pairs=%d is reduced to %d, a tenth of all pairs", split, split, wanted, max_pairs)
         sizes.append(min(wanted, max_pairs))
     if sum(sizes) >= len(train):
         raise InputError(
@@ -336,13 +340,13 @@ def _hold_out(
     return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
 
 
-def _cut(pairs: datasets.Dataset, sizes: Sequence[int]) -> list[datasets.Dataset]:
-    """Cut pairs into consecutive parts of some sizes."""
+def _split_consecutive(pairs: datasets.Dataset, sizes: Sequence[int]) -> list[datasets.Dataset]:
+    """Split pairs into consecutive parts of the given sizes."""
     return [pairs.select(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def evenly_spaced_pairs(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
-    """Return ``count`` pairs at even distances, because corpora are often sorted. If there are fewer, return all."""
+    """Return ``count`` evenly spaced pairs, because corpora are often sorted. If there are fewer pairs, return all."""
     if count >= len(pairs):
         return pairs
     return pairs.select(evenly_spaced_rows(len(pairs), count))

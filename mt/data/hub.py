@@ -37,7 +37,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
     if name is None:
         return None
     logger.info("loading the %s split of %s", name, corpus.path)
-    with _as_input_errors(corpus.path):
+    with _translate_errors(corpus.path):
         builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
         # for example datasets.packaged_modules.json.json; no file has been read yet
         package, _, module = type(builder).__module__.rpartition(".")
@@ -66,14 +66,14 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
     key = (builder.cache_dir, name) if corpus.streaming else rows._fingerprint
 
     def pairs() -> Pairs:
-        with _as_input_errors(corpus.path):
+        with _translate_errors(corpus.path):
             yield from islice(_hub_pairs(rows, columns, origin, max_pairs), max_pairs)
 
     return cached_split(origin, pairs, (key, columns, max_pairs))
 
 
 @contextlib.contextmanager
-def _as_input_errors(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     """Turn the exceptions of ``datasets`` into InputError. That of a full disk passes through."""
     try:
         yield

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
 """Matches the space and the combining accent to which NFKC changes an accent that stands alone, as in l´eau."""
 PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
-"""Matches punctuation between two digits, after ``_Letters`` has replaced it by NUL."""
+"""Matches punctuation between two digits, after ``_NormalFormTable`` has replaced it by NUL."""
 
 TextPairs = tuple[Sequence[str], Sequence[str]]
 """N sources and N targets."""
@@ -57,7 +57,7 @@ SUBWORDS = pyarrow.schema(
 )
 
 
-class _Letters(dict[int, int | str | None]):
+class _NormalFormTable(dict[int, int | str | None]):
     """The table for ``str.translate`` that removes whitespace and invisible characters, and replaces punctuation and
     symbols by NUL. A character is added when it first occurs."""
 
@@ -72,7 +72,7 @@ class _Letters(dict[int, int | str | None]):
         return replacement
 
 
-_LETTERS = _Letters()
+_NORMAL_FORM_TABLE = _NormalFormTable()
 
 
 def normal_form(text: str) -> str:
@@ -91,7 +91,7 @@ def normal_form(text: str) -> str:
     folded = normalize("NFKC", text).casefold()
     if not folded.isascii():
         folded = SPACING_ACCENT.sub("", normalize("NFKC", folded))  # folded text may not be normalized
-    form = folded.translate(_LETTERS)
+    form = folded.translate(_NORMAL_FORM_TABLE)
     if "\0" in form:
         form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
     return form or "".join(folded.split()) or text

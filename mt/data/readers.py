@@ -46,7 +46,7 @@ FileGroup = tuple[Path, ...]
 """Files that are read together: a table alone, or a source file and its target file."""
 
 
-def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
+def check_input_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
     errors: list[str] = []
     for corpus in corpora:
@@ -78,17 +78,17 @@ def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[File
         return None
     errors: list[str] = []
     if isinstance(corpus, FilesConfig):
-        groups = [group for pair in as_pairs(named) for group in _matching_pairs(*pair, errors)]
+        groups = [group for pair in as_pairs(named) for group in _find_file_pairs(*pair, errors)]
     else:
         names = (named,) if isinstance(named, str) else named
-        groups = [group for name in names for group in _tables(name, errors)]
-    errors += _repetitions(groups)
+        groups = [group for name in names for group in _find_tables(name, errors)]
+    errors += _repetition_errors(groups)
     if errors:
         raise InputError("\n".join(f"data.{split}: {error}" for error in dict.fromkeys(errors)))
     return groups
 
 
-def names_many_files(corpus: FilesConfig | TableConfig, split: str) -> bool:
+def names_several_files(corpus: FilesConfig | TableConfig, split: str) -> bool:
     """Return whether a split is given by a list, folder or pattern, not by the name of one file or pair of files."""
     named = getattr(corpus, split)
     names = [named] if isinstance(corpus, TableConfig) else named
@@ -100,7 +100,7 @@ def group_name(group: FileGroup) -> str:
     return " + ".join(map(str, group))
 
 
-def _tables(named: str, errors: list[str]) -> list[FileGroup]:
+def _find_tables(named: str, errors: list[str]) -> list[FileGroup]:
     """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
     path = Path(named)
     suffixes = ", ".join(PAIR_READERS)
@@ -113,7 +113,7 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
             array = "a .json counts if it is an array of pairs: [{…}, …]"
             errors.append(f"{named}: this folder has no file whose name ends in {suffixes} ({array}); name another one")
     else:
-        files = _matching(named, errors)
+        files = _find_files(named, errors)
     rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"
     for file in files:
         if not pair_suffix(file):
@@ -122,7 +122,7 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     return [(file,) for file in files]
 
 
-def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:
+def _find_file_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:
     """Return the pairs of files that two names or two patterns stand for.
 
     Files that match patterns belong together if their wildcards stand for the same texts.
@@ -131,10 +131,10 @@ def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGro
     if any(is_pattern) and (WILDCARD.findall(source) != WILDCARD.findall(target) or not all(is_pattern)):
         errors.append(f"{source} and {target} must have the same wildcards, by which their files are paired")
         return []
-    sources, targets = _matching(source, errors), _matching(target, errors)
+    sources, targets = _find_files(source, errors), _find_files(target, errors)
     if not sources or not targets or not any(is_pattern):
         return list(zip(sources, targets, strict=False))
-    files, partners = _by_wildcards(source, sources), _by_wildcards(target, targets)
+    files, partners = _key_by_wildcards(source, sources), _key_by_wildcards(target, targets)
     alone = [files.get(key) or partners[key] for key in sorted(files.keys() ^ partners.keys())]
     errors += [
         f"{file}: {source} and {target} match no file of the other side for it; add that file, or move this one"
@@ -146,7 +146,7 @@ def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGro
     return groups
 
 
-def _by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], Path]:
+def _key_by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], Path]:
     """Return a dict from the texts that the wildcards of a pattern stand for, to the file with these texts."""
     parts = WILDCARD.split(str(Path(pattern)))
     groups = {"**/": "((?:[^/]+/)*)", "*": "([^/]*)"}
@@ -154,7 +154,7 @@ def _by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], 
     return {re.fullmatch(regex, str(file), re.DOTALL).groups(): file for file in files}  # type: ignore[union-attr]
 
 
-def _matching(named: str, errors: list[str]) -> list[Path]:
+def _find_files(named: str, errors: list[str]) -> list[Path]:
     """Return the file with the given name. If there is none, return the files that match it as a pattern, sorted.
 
     A message is appended to ``errors`` if there is no file.
@@ -175,7 +175,7 @@ def _matching(named: str, errors: list[str]) -> list[Path]:
     return files
 
 
-def _repetitions(groups: Sequence[FileGroup]) -> Iterator[str]:
+def _repetition_errors(groups: Sequence[FileGroup]) -> Iterator[str]:
     """Yield a message for each group that is in the list more than once, also under different names."""
     names_of: dict[FileGroup, list[str]] = {}
     for group in groups:
@@ -248,7 +248,7 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
     groups = find_input_files(corpus, split)
     if groups is None:
         return None
-    if not names_many_files(corpus, split):
+    if not names_several_files(corpus, split):
         return _read_group(corpus, groups[0])
     named = getattr(corpus, split)
     origin = f"{named} ({len(groups)} files)" if isinstance(named, str) else f"{len(groups)} files"

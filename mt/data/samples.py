@@ -94,7 +94,7 @@ class Augmentation:
         changed = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows] | draws.words[rows]
         return (draws.change[rows] < self._limits[-1]) | changed
 
-    def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
+    def augment(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the changed source and target of a pair, prepared for the tokenizer.
 
         A tag stays in front of the source, whatever is changed.
@@ -259,7 +259,7 @@ class SampleMaker:
         if self.augmentation is not None and len(request.changed):
             edges = pairwise([0, *accumulate(map(len, request.groups))])
             pairs = [
-                self.augmentation.pair(request.epoch, row, request.sources[start:end], request.targets[start:end])
+                self.augmentation.augment(request.epoch, row, request.sources[start:end], request.targets[start:end])
                 for (row, *_), (start, end) in zip(request.groups, edges, strict=True)
             ]
             sides = zip(self._tokenizers, zip(*pairs, strict=True), strict=True)
@@ -268,7 +268,7 @@ class SampleMaker:
                 prefix = self._prefixes[self.augmentation.directions[row]]
                 if source[: len(prefix)] == self._prefixes[0]:  # a text may begin with another token
                     source[: len(prefix)] = prefix
-            samples = replaced(samples, request.changed, [sources, targets])
+            samples = replace_tokens(samples, request.changed, [sources, targets])
         if not self._samplers:
             return samples
         ids = samples["id"].to_numpy().view(np.uint64)
@@ -279,7 +279,7 @@ class SampleMaker:
         return pyarrow.table([samples["id"], *columns], schema=SAMPLES)
 
 
-def replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:
+def replace_tokens(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:
     """Return samples with other source tokens and other target tokens at some positions, (P,)."""
     indices = np.arange(len(samples))
     indices[positions] = len(samples) + np.arange(len(positions))

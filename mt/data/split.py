@@ -110,7 +110,7 @@ class SplitReport:
             lines[MAX_FILE_LINES:] = [f"{len(lines) - MAX_FILE_LINES} more files"]
         return [f"{self.split}:   {line}" for line in lines]
 
-    def without(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":
+    def with_dropped(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":
         """Return a report with more dropped pairs, in total and in each file.
 
         Args:
@@ -164,7 +164,7 @@ def file_state(path: Path) -> tuple[str, int, int, int, int]:
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-FORMS = "but for case, punctuation and whitespace"
+IGNORED_DIFFERENCES = "but for case, punctuation and whitespace"
 
 
 def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
@@ -188,7 +188,7 @@ def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int
     Raises:
         InputError: There are too few small groups, or no pair would be left in the rest.
     """
-    groups = _groups(*map(_numbered, keys))
+    groups = _connected_components(*map(_dense_ranks, keys))
     members = np.bincount(groups)
     # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
     # chance to be held out, so that the lengths of the sentences stay representative.
@@ -214,7 +214,7 @@ def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int
     return part[groups]
 
 
-def _numbered(values: np.ndarray) -> np.ndarray:
+def _dense_ranks(values: np.ndarray) -> np.ndarray:
     """Replace each value by its rank among the distinct values, (N,) int32 from 0.
 
     ``np.unique`` does the same with twice the memory.
@@ -229,7 +229,7 @@ def _numbered(values: np.ndarray) -> np.ndarray:
     return number
 
 
-def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def _connected_components(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the number of each pair's group, (N,) int32 from 0, given the numbers of its source and its target (N,).
 
     Sentences are nodes of a graph, a pair connects its source and its target, and a group is a connected component.
@@ -246,7 +246,7 @@ def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         np.minimum.at(nearer, lowest[targets], lower)
         nearer = nearer[nearer]
         if (nearer == lowest).all():
-            return _numbered(lowest[sources])
+            return _dense_ranks(lowest[sources])
         lowest = nearer
 
 
@@ -263,13 +263,15 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
     equal_sides = int((source_keys == target_keys).sum())
     for count, description in ((repeated, "repeat an earlier one"), (equal_sides, "have one text on both sides")):
         if count:
-            logger.info("train: %s of %s pairs %s, %s", f"{count:,}", f"{len(train):,}", description, FORMS)
+            logger.info(
+                "train: %s of %s pairs %s, %s", f"{count:,}", f"{len(train):,}", description, IGNORED_DIFFERENCES
+            )
     for split, pairs in evaluation.items():
-        if known := int(_is_in(numbers(pairs, KEYS[0]), source_keys).sum()):
+        if known := int(_is_member(numbers(pairs, KEYS[0]), source_keys).sum()):
             logger.warning(
                 "%s: %s of its %s sources also stand in the training data, %s; remove them there if scores are to tell "
                 "how the model translates new text",
-                split, f"{known:,}", f"{len(pairs):,}", FORMS,
+                split, f"{known:,}", f"{len(pairs):,}", IGNORED_DIFFERENCES,
             )  # fmt: skip
 
 
@@ -287,7 +289,7 @@ def without_shared_sentences(
     """
     is_shared = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
-        is_shared |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
+        is_shared |= _is_member(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
     if not is_shared.any():
         return pairs, {}
     selection = ("shared", [other._fingerprint for other in others])
@@ -295,6 +297,6 @@ def without_shared_sentences(
     return select_rows(pairs, selection, partial(np.flatnonzero, ~is_shared)), dropped
 
 
-def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _is_member(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return whether each value also occurs among the others, (N,) bool. The others are held in a hash table."""
     return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)

@@ -72,8 +72,8 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
     ]
     done = threading.Event()
     try:
-        _start(others, store)
-        threading.Thread(target=_watch, args=(others, done), daemon=True).start()
+        _start_processes(others, store)
+        threading.Thread(target=_watch_processes, args=(others, done), daemon=True).start()
         yield RankInfo(0, size, 0, size, store)
         for other in others:
             other.join()
@@ -84,7 +84,7 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
                 other.kill()
 
 
-def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
+def _start_processes(others: Sequence[BaseProcess], store: TCPStore) -> None:
     """Start the worker processes and wait until each has begun its work.
 
     Raises:
@@ -103,7 +103,7 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
             time.sleep(0.02)
 
 
-def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
+def _watch_processes(others: Sequence[BaseProcess], done: threading.Event) -> None:
     """End this process, the main process, if a worker has died and the main process has not noticed within
     MAIN_GRACE_SECONDS.
 
@@ -178,12 +178,12 @@ def run_workers(
     else:
         size = worker_count(settings, device, auto_on_cpu, section)
     threads = settings.threads or max(1, cpu_threads() // size)
-    share = functools.partial(_work_as_one, work, settings.device, threads)
+    share = functools.partial(_run_worker, work, settings.device, threads)
     with local_workers(size, share) if size > 1 else nullcontext(info) as own:
         share(own)
 
 
-def _work_as_one(work: Callable[[Workers], None], device: str, threads: int, info: RankInfo | None) -> None:
+def _run_worker(work: Callable[[Workers], None], device: str, threads: int, info: RankInfo | None) -> None:
     """Do the share of one worker, this process.
 
     Args:

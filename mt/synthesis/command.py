@@ -23,13 +23,13 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import open_folder, read_description
 from mt.storage.validation import read_json, write_json
 from mt.synthesis.source_lines import (
-    OTHER,
+    OPPOSITE,
     LineSource,
     Side,
-    corpus_of,
-    held_out,
-    lines_of_corpus,
-    lines_of_file,
+    held_out_keys,
+    load_run_corpus,
+    read_corpus_lines,
+    read_file_lines,
 )
 from mt.training.provenance import code_revision
 from mt.translation.hypotheses import max_repeats
@@ -123,12 +123,12 @@ class Job:
             translation: The translation with its score.
         """
         side = self.side
-        sides: dict[Side, str] = {side: line, OTHER[side]: translation.text}
-        if reason := fault(line, translation.text, (self.languages[side], self.languages[OTHER[side]])):
+        sides: dict[Side, str] = {side: line, OPPOSITE[side]: translation.text}
+        if reason := find_fault(line, translation.text, (self.languages[side], self.languages[OPPOSITE[side]])):
             return reason
         if any(sentence_key(text) in self.held_out[name] for name, text in sides.items()):
             return "shared with valid or test"
-        row = {self.languages[name]: sides[name] for name in OTHER} | {
+        row = {self.languages[name]: sides[name] for name in OPPOSITE} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
             "line": number,
         }
@@ -172,14 +172,14 @@ def _job(config: SynthesisConfig) -> Job:
     languages = _languages(config)
     output = Path(config.output)
     side: Side = "target" if config.method == "back_translation" else "source"
-    held_out_keys: dict[Side, frozenset[int]] = dict.fromkeys(OTHER, frozenset())
+    keys: dict[Side, frozenset[int]] = dict.fromkeys(OPPOSITE, frozenset())
     if config.input is None:
-        parts = corpus_of(Path(as_folders(config.run)[0])).split_by_direction()
+        parts = load_run_corpus(Path(as_folders(config.run)[0])).split_by_direction()
         direction = Direction(languages["source"], languages["target"])
         corpus = parts.get(direction, next(iter(parts.values())))  # model.yaml may have another code of the language
-        lines, held_out_keys = lines_of_corpus(corpus), held_out(corpus)
+        lines, keys = read_corpus_lines(corpus), held_out_keys(corpus)
     else:
-        lines = lines_of_file(Path(config.input))
+        lines = read_file_lines(Path(config.input))
     settings = config.model_dump(mode="json")
     decoding = settings.pop("decoding")
     conditions: Conditions = {
@@ -190,7 +190,7 @@ def _job(config: SynthesisConfig) -> Job:
     conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
     conditions |= {f"model of {folder}": open_folder(folder).checksum() for folder in as_folders(config.run)}
     conditions |= {f"lines of the {side} side": lines.sha256}
-    return Job(output, lines, conditions, side, languages, held_out_keys, finished_progress(output, conditions))
+    return Job(output, lines, conditions, side, languages, keys, finished_progress(output, conditions))
 
 
 def _log_counts(job: Job, done: TableProgress) -> None:
@@ -278,7 +278,7 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
     return done
 
 
-def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:
+def find_fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:
     """Return the first fault that makes a pair unfit for training, as a phrase; None if there is none.
 
     Args:

@@ -19,7 +19,7 @@ from mt.storage.validation import read_json
 from mt.text.placeholders import CORPUS_TAG
 
 Side = Literal["source", "target"]
-OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
+OPPOSITE: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LineSource:
     """Yields all lines from the first; it can be called several times."""
 
 
-def lines_of_file(path: Path) -> LineSource:
+def read_file_lines(path: Path) -> LineSource:
     """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
@@ -50,7 +50,7 @@ def lines_of_file(path: Path) -> LineSource:
     return lines
 
 
-def corpus_of(run: Path) -> Corpus:
+def load_run_corpus(run: Path) -> Corpus:
     """Read the corpus of a run again, without the training pairs that cleaning dropped.
 
     Raises:
@@ -74,15 +74,16 @@ def corpus_of(run: Path) -> Corpus:
     return corpus
 
 
-def lines_of_corpus(corpus: Corpus) -> LineSource:
+def read_corpus_lines(corpus: Corpus) -> LineSource:
     """Return the sources of the training pairs, without the tag of synthetic lines."""
     return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, "source")))
 
 
-def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
+def held_out_keys(corpus: Corpus) -> dict[Side, frozenset[int]]:
     """Return side → the keys (``sentence_key``) of the sentences of the validation and test pairs."""
     return {
-        side: frozenset(map(sentence_key, chain(texts(corpus.valid, side), texts(corpus.test, side)))) for side in OTHER
+        side: frozenset(map(sentence_key, chain(texts(corpus.valid, side), texts(corpus.test, side))))
+        for side in OPPOSITE
     }
 
 

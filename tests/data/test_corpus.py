@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mt.config import PileConfig
 from mt.core.errors import InputError
-from mt.data.corpus import _with_tags, load_corpus
+from mt.data.corpus import _add_corpus_tag, load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
 from mt.text.placeholders import CORPUS_TAG
 from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
@@ -129,7 +129,7 @@ def test_a_held_out_part_larger_than_a_tenth_is_cut_and_reported(tmp_path, caplo
     with caplog.at_level("INFO"):
         corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
     assert (len(corpus.valid), len(corpus.test)) == (10, 5)
-    assert "data.valid_pairs=30 is cut to 10" in caplog.text and "data.test_pairs" not in caplog.text
+    assert "data.valid_pairs=30 is reduced to 10" in caplog.text and "data.test_pairs" not in caplog.text
     files = " + ".join(str(path) for path in sorted(tmp_path.iterdir()))
     assert [str(report) for report in corpus.report] == [
         f"train: {files}: 100 pairs read, 85 kept, 5 held out for test, 10 held out for valid",
@@ -239,7 +239,7 @@ def test_every_corpus_of_the_users_own_files_can_be_tagged() -> None:
     """Also one of a kind that has a reader of its own."""
     own = PileConfig(source_language="en", target_language="fr", tagged=True)
     pairs = datasets.Dataset.from_dict({"source": ["a"], "target": ["b"]})
-    assert _with_tags(pairs, own)["source"][:] == [f"{CORPUS_TAG} a"]
+    assert _add_corpus_tag(pairs, own)["source"][:] == [f"{CORPUS_TAG} a"]
 
 
 NEAR_COPIES = ["{}", "« {} »", "{}\u202f!", "{}."]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.data.pairs import (
-    _LETTERS,
+    _NORMAL_FORM_TABLE,
     PUNCTUATION_IN_NUMBER,
     SPACING_ACCENT,
     normal_form,
@@ -173,5 +173,5 @@ JOINING = st.sampled_from(
 @given(st.text(st.one_of(JOINING, st.characters(exclude_categories=["Cs"]))))
 def test_folding_characters_one_by_one_is_folding_the_text(text):
     whole = SPACING_ACCENT.sub("", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
-    expected = PUNCTUATION_IN_NUMBER.sub(".", whole.translate(_LETTERS)).replace("\0", "")
+    expected = PUNCTUATION_IN_NUMBER.sub(".", whole.translate(_NORMAL_FORM_TABLE)).replace("\0", "")
     assert normal_form(text) == (expected or "".join(whole.split()) or text)

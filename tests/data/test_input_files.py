@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from mt.core.errors import InputError
 from mt.core.text_files import text_lines
 from mt.data.pairs import sentences_sha256
-from mt.data.readers import find_input_files, names_many_files
+from mt.data.readers import find_input_files, names_several_files
 from mt.data.split import MAX_FILE_LINES
 from mt.formats.registry import PAIR_READERS, pair_suffix
 from tests.data.corpora import config, load
@@ -184,9 +184,9 @@ def test_pairs_of_files(tmp_path):
         assert find_input_files(config(kind="files", train=named), "train") == [
             tuple(map(Path, pair)) for pair in files
         ]
-    assert not names_many_files(config(kind="files", train=files[0]), "train")
-    assert names_many_files(config(kind="files", train=files), "train")
-    assert names_many_files(config(kind="table", train=[str(tmp_path / "whole.tsv")]), "train")
+    assert not names_several_files(config(kind="files", train=files[0]), "train")
+    assert names_several_files(config(kind="files", train=files), "train")
+    assert names_several_files(config(kind="table", train=[str(tmp_path / "whole.tsv")]), "train")
     with pytest.raises(InputError, match="must have the same wildcards"):
         load(kind="files", train=(files[0][0], f"{tmp_path}/*.en"))
     with pytest.raises(InputError, match=r"data\.train: .*0.de is on both sides"):

@@ -109,7 +109,7 @@ def test_the_shares_are_those_of_the_config():
     replaced: Counter[str] = Counter()
     alone = of_numbers = 0
     for row in rows:
-        source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
+        source, target = changing.augment(3, row, PAIR[:1], PAIR[1:])
         placeholders = PLACEHOLDER.findall(source)
         assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target)) and is_ascending(placeholders)
         assert (source, target) != PAIR
@@ -148,7 +148,7 @@ def test_what_is_not_changed_is_marked_alone():
     assert near(len(unchanged), (1 - 0.19) * (1 - 0.12))
     marked = languages.layer().prepare_pair("SEE {x} NOW 1999", "1999 {x} ok")
     for row in unchanged[:300].tolist():
-        assert changing.pair(0, row, ["SEE {x} NOW 1999"], ["1999 {x} ok"]) == marked
+        assert changing.augment(0, row, ["SEE {x} NOW 1999"], ["1999 {x} ok"]) == marked
     assert changing.is_changed(0, unchanged).tolist() == [False] * len(unchanged)
     nothing = augmentation(joined=0.5)
     assert not nothing.is_changed(0, np.arange(ROWS)).any()
@@ -160,7 +160,7 @@ def test_changes_depend_on_seed_epoch_and_row_alone() -> None:
     calls = [(epoch, row) for epoch in range(4) for row in range(60)]
 
     def changed(changing: Augmentation, calls: list[tuple[int, int]]) -> dict:
-        return {call: changing.pair(*call, PAIR[:1], PAIR[1:]) for call in calls}
+        return {call: changing.augment(*call, PAIR[:1], PAIR[1:]) for call in calls}
 
     once = changed(augmentation(pairs=60, **shares), calls)
     shuffled = random.Random(1).sample(calls, len(calls))
@@ -180,7 +180,9 @@ def test_placeholders_are_of_all_numbers():
     changing = augmentation(slots=ALWAYS, pairs=600)
     numbers: Counter[str] = Counter()
     for row in range(600):
-        source, target = changing.pair(0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"])
+        source, target = changing.augment(
+            0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"]
+        )
         placeholders = PLACEHOLDER.findall(source)
         assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
@@ -201,7 +203,7 @@ def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words():
     changed = changing.is_changed(0, np.arange(ROWS))
     assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
     for row in range(200):
-        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
+        source, target = changing.augment(0, row, NUMBERS[:1], NUMBERS[1:])
         placeholders = PLACEHOLDER.findall(source)
         assert PLACEHOLDER.findall(target) == placeholders and is_ascending(placeholders)
         assert all(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in placeholders)
@@ -221,7 +223,7 @@ def test_placeholders_stay_pairs_whatever_is_changed(languages_, sources, row, d
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
     changing = augmentation(pairs=51, languages_=languages_, with_numbers=np.ones(51, bool), **shares)
-    one, other = changing.pair(0, row, sources, targets)
+    one, other = changing.augment(0, row, sources, targets)
     placeholders = PLACEHOLDER.findall(one)
     assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
     assert len(placeholders) <= 2 * languages.SLOTS
@@ -234,48 +236,48 @@ def test_some_pairs_get_marks_that_the_corpus_has_too_seldom():
     changing = Augmentation(config, [layer], 1, CorpusStatistics([LEXICON], np.zeros(ROWS, int), np.zeros(ROWS, bool)))
     rows = np.flatnonzero(changing.is_changed(0, np.arange(ROWS))).tolist()
     assert near(len(rows), 0.1)
-    pairs = {changing.pair(0, row, ["Anna said, red dogs run."], ["Anna sagte, rote Hunde rennen."]) for row in rows}
+    pairs = {changing.augment(0, row, ["Anna said, red dogs run."], ["Anna sagte, rote Hunde rennen."]) for row in rows}
     assert {
         (f"{A} Anna said, red dogs run.", f"{A} Anna sagte, rote Hunde rennen."),
         (f"Anna said, {A} red dogs run.", f"Anna sagte, {A} rote Hunde rennen."),
         (f"Anna said {A} red dogs run.", f"Anna sagte {A} rote Hunde rennen."),
     } <= pairs
-    joined = {changing.pair(0, row, ["I see.", "It rains!"], ["Aha.", "Es regnet!"]) for row in rows}
+    joined = {changing.augment(0, row, ["I see.", "It rains!"], ["Aha.", "Es regnet!"]) for row in rows}
     assert joined == {(f"I see {A} It rains!", f"Aha {A} Es regnet!")}
     assert not augmentation(symbols=0.1).is_changed(0, np.arange(ROWS)).any()  # its tokenizers know all symbols
 
 
 def test_joined_pairs_have_a_space_between_them_where_their_language_has_one():
     changing = augmentation(languages_=("en", "zh"), joined=0.1)
-    assert changing.pair(0, 0, ["Ba de.", "Fi.", "Go!"], ["你好。", "世界。", "看！"]) == (
+    assert changing.augment(0, 0, ["Ba de.", "Fi.", "Go!"], ["你好。", "世界。", "看！"]) == (
         "Ba de. Fi. Go!",
         "你好。世界。看！",
     )
-    assert changing.pair(0, 0, ["Ba de."], ["你好。"]) == ("Ba de.", "你好。")
+    assert changing.augment(0, 0, ["Ba de."], ["你好。"]) == ("Ba de.", "你好。")
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 2), st.integers(0, 50))
 def test_a_tag_stays_in_front_whatever_is_changed(target, sources, tagged, row):
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     targets = [target] * len(sources)
-    expected = augmentation(pairs=51, **shares).pair(0, row, sources, targets)
+    expected = augmentation(pairs=51, **shares).augment(0, row, sources, targets)
     with_tag = [
         f"{CORPUS_TAG} {text}" if number == tagged % len(sources) else text for number, text in enumerate(sources)
     ]
-    changed = augmentation(pairs=51, **shares).pair(0, row, with_tag, targets)
+    changed = augmentation(pairs=51, **shares).augment(0, row, with_tag, targets)
     assert changed == (f"{CORPUS_TAG} {expected[0]}", expected[1])
 
 
 def test_a_tag_of_a_language_stays_as_it_is():
     changing = augmentation(pairs=50, capitals=0.5, typos=0.5 - 1e-12, tags=("fra_latn",))
-    pairs = [changing.pair(0, row, ["fra_latn the red dogs"], ["rote Hunde"]) for row in range(50)]
+    pairs = [changing.augment(0, row, ["fra_latn the red dogs"], ["rote Hunde"]) for row in range(50)]
     assert {source.split()[0] for source, _ in pairs} == {"fra_latn"} and len(set(pairs)) > 5
 
 
 def test_small_letters_are_those_of_the_language():
     for language, small in (("tr", "ılık istanbul"), ("en", "ilik istanbul")):
         changing = augmentation(pairs=1, languages_=(language, "de"), lower_case=ALWAYS)
-        assert changing.pair(0, 0, ["Ilık İstanbul" if language == "tr" else "Ilik Istanbul"], ["x"])[0] == small
+        assert changing.augment(0, 0, ["Ilık İstanbul" if language == "tr" else "Ilik Istanbul"], ["x"])[0] == small
 
 
 def test_names():
@@ -420,4 +422,4 @@ def test_a_source_in_small_letters_gets_no_capitals_back():
     assert layer.prepare_pair("we met tom", "ba") == ("We met Tom", "ba")
     config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
     changing = Augmentation(config, [layer], 1, CorpusStatistics([LEXICON], np.zeros(1, int), np.zeros(1, bool)))
-    assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")
+    assert changing.augment(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

@@ -17,7 +17,7 @@ from mt.storage.run_folder import read_config, write_config
 from mt.storage.validation import read_json, write_json
 from mt.synthesis import command
 from mt.synthesis.command import synthesize
-from mt.synthesis.source_lines import corpus_of, held_out
+from mt.synthesis.source_lines import held_out_keys, load_run_corpus
 from mt.text.placeholders import CORPUS_TAG
 from mt.training.command import train
 from mt.translation.translator import Translator
@@ -173,7 +173,7 @@ def _as_if_trained(run):
 
 def test_nothing_held_out_is_in_what_a_corpus_gives(folder, tmp_path):
     """Neither side of a made pair is a held-out sentence, though the model writes one."""
-    keys = held_out(corpus_of(folder / "runs/forward"))
+    keys = held_out_keys(load_run_corpus(folder / "runs/forward"))
     rows, _ = made(config(folder, tmp_path / "all.jsonl", "distillation"))
     assert not any(
         sentence_key(row["xx"]) in keys["source"] or sentence_key(row["yy"]) in keys["target"] for row in rows
@@ -198,7 +198,7 @@ def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(fold
     (tmp_path / "mono.yy").write_bytes((folder / "test.yy").read_bytes() + (folder / "mono.yy").read_bytes())
     output = tmp_path / "back.jsonl"
     rows, _ = made(config(folder, output, input=str(tmp_path / "mono.yy")))
-    keys = held_out(corpus_of(folder / "runs/forward"))
+    keys = held_out_keys(load_run_corpus(folder / "runs/forward"))
     usable = [
         row for row in rows if {sentence_key(row["xx"])} - keys["source"] and {sentence_key(row["yy"])} - keys["target"]
     ]

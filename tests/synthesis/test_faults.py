@@ -2,7 +2,7 @@
 
 import pytest
 
-from mt.synthesis.command import fault
+from mt.synthesis.command import find_fault
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ from mt.synthesis.command import fault
     ],
 )
 def test_fault(line, translation, reason):
-    assert fault(line, translation, ("fr", "en")) == reason
+    assert find_fault(line, translation, ("fr", "en")) == reason
 
 
 @pytest.mark.parametrize(("languages", "reason"), [(("fr", "zh"), "loop"), (("zh", "zh"), None), (("fr", "fr"), None)])
 def test_characters_are_repeated_in_languages_without_spaces(languages, reason):
-    assert fault("不不不不 哈", "好好好好", languages) == reason
+    assert find_fault("不不不不 哈", "好好好好", languages) == reason

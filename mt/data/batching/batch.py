@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from mt.core.ragged import positions_in_rows
-from mt.data.batching.plan import plan_in_order
+from mt.data.batching.plan import plan_by_length
 from mt.data.pairs import ID_COLUMNS
 from mt.data.samples import SAMPLES, sample_lengths
 from mt.models.packed_transformer import PackedSide
@@ -127,10 +127,10 @@ def collate_table(pairs: pyarrow.Table) -> Batch:
     if not len(pairs):
         return Batch(ids, torch.tensor([[EOS]]), torch.tensor([[BOS, PAD]]), ids, source_tokens=0)
     sources, targets = (pairs[name].combine_chunks() for name in ID_COLUMNS)
-    return Batch.from_tensors(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
+    return Batch.from_tensors(ids, _pad(sources, first=()), _pad(targets, first=(BOS,)))
 
 
-def _padded(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
+def _pad(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
     """Return sentences as a padded tensor (B, length of the longest row).
 
     Each row holds the token ids in ``first``, those of the sentence, EOS, and PAD up to the length of the longest row.
@@ -158,7 +158,7 @@ class PackedShape(NamedTuple):
     """The maximum number of tokens of a sentence."""
 
     @classmethod
-    def for_means(cls, tokens: np.ndarray, sentences: float, longest: int) -> "PackedShape":
+    def from_means(cls, tokens: np.ndarray, sentences: float, longest: int) -> "PackedShape":
         """Return a shape for batches of about the same size.
 
         Args:
@@ -171,14 +171,14 @@ class PackedShape(NamedTuple):
         padding = max(source, target) // longest + 2
         return cls(source, target, int(sentences * 1.1) + 8 + padding, longest)
 
-    def covering(self, lengths: np.ndarray) -> "PackedShape":
+    def enlarged_for(self, lengths: np.ndarray) -> "PackedShape":
         """Return the shape for sentences of lengths (2, B): this one unless they do not fit."""
         totals, count = lengths.sum(axis=1), lengths.shape[1]
         left = np.array(self[:2]) - totals
         longest = max(int(lengths.max(initial=1)), self.longest)
         if longest == self.longest and left.min() >= 0 and count + left.max() // longest + 1 <= self.sentences:
             return self
-        return PackedShape.for_means(totals.astype(float), count, longest)
+        return PackedShape.from_means(totals.astype(float), count, longest)
 
     @property
     def sizes(self) -> list[int]:
@@ -219,7 +219,7 @@ class PackedBatch:
     def to_padded(self, batch_tokens: int) -> list[Batch]:
         """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
         packed rows."""
-        plan = plan_in_order(sample_lengths(self.pairs), batch_tokens)
+        plan = plan_by_length(sample_lengths(self.pairs), batch_tokens)
         return [collate_table(self.pairs.take(rows)) for rows in plan] or [collate_table(self.pairs)]
 
     def to(self, device: torch.device) -> "PackedBatch":
@@ -237,7 +237,7 @@ def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
         shape: The shape of the batch. It is enlarged if the pairs do not fit.
     """
     lengths = sample_lengths(pairs)
-    shape = shape.covering(lengths)
+    shape = shape.enlarged_for(lengths)
     rows = np.full(sum(shape.sizes), PAD, dtype=np.int32)
     sources, targets, *positions, labels, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
     count = np.arange(lengths.shape[1])

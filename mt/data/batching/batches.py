@@ -20,7 +20,7 @@ from mt.config import AugmentationConfig
 from mt.core.columns import numbers
 from mt.core.randomness import generator
 from mt.data.batching.batch import Batch, PackedBatch, PackedShape, collate_table, divide_evenly, pack
-from mt.data.batching.plan import Plan, plan_anew, plan_epoch, plan_in_order
+from mt.data.batching.plan import Plan, plan_by_length, plan_epoch, replan
 from mt.data.pairs import ID_COLUMNS, SIDES, side_texts
 from mt.data.parallel import ProcessPool
 from mt.data.samples import (
@@ -28,7 +28,7 @@ from mt.data.samples import (
     SampleMaker,
     SampleRequest,
     corpus_statistics,
-    replaced,
+    replace_tokens,
     sample_lengths,
 )
 from mt.text.layer import TextLayer
@@ -101,14 +101,14 @@ class TrainingBatches:
         self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
         layers = [replace(layer, spelling=None) for layer in layers]  # it is large, and of no use for training pairs
         self._prefix_length = len(layers[0].tokenizers.source.prefix)
-        self._make = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
-        self._pool = ProcessPool(self._make, settings.processes)
+        self._make_samples = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
+        self._pool = ProcessPool(self._make_samples, settings.processes)
         self._pairs = pairs
         self._settings = settings
         self._has_tags = any(layer.config.tags for layer in layers)
         """Whether sources have tags of several target languages. Such pairs are not joined."""
         self._workers = workers
-        self._drawn_ahead: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
+        self._prefetched: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
         """Maps (epoch, number of the next window) to functions that return this worker's part of its samples."""
         self._plan = lru_cache(maxsize=1)(self._plan_epoch)
         self.packed_shape = self._packed_shape() if settings.packed else None
@@ -123,7 +123,7 @@ class TrainingBatches:
         drawn = sample_lengths(self._draw(0, some)())
         growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
         shares = max(1, len(plan.batches)) * self._workers.size
-        return PackedShape.for_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
+        return PackedShape.from_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch of an epoch. A share may be empty.
@@ -133,11 +133,11 @@ class TrainingBatches:
             start: The number of batches to skip. They are not computed, except those of the window that holds batch
                 ``start``.
         """
-        if self.packed_shape or not self._make.is_off:
+        if self.packed_shape or not self._make_samples.is_off:
             yield from self._sampled_epoch(number, start)
             return
         for batch in self._plan(number).batches[start:]:
-            yield collate_table(self._encoded_rows(self._share(batch)))
+            yield collate_table(self._encoded_rows(self._own_share(batch)))
 
     def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed, sampled or packed.
@@ -151,13 +151,13 @@ class TrainingBatches:
             first, end = end, end + len(window)
             if end <= start:
                 continue
-            parts = self._drawn_ahead.pop((epoch, number), None)
+            parts = self._prefetched.pop((epoch, number), None)
             if parts is None:
                 rows = self._own_rows(epoch, number)
-                parts = [self._draw(epoch, part) for part in self._parts(rows, len(window))]
+                parts = [self._draw(epoch, part) for part in self._divide_window(rows, len(window))]
             own = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
             samples = pyarrow.concat_tables(self._workers.gather_objects(own)).combine_chunks()
-            divide = divide_evenly if self.packed_shape else plan_anew
+            divide = divide_evenly if self.packed_shape else replan
             random = generator(self._settings.seed, "window", epoch, number)
             batches = divide(sample_lengths(samples), len(window), random)
             # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.
@@ -165,19 +165,19 @@ class TrainingBatches:
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
             rows = self._own_rows(*next_window)
             ahead: list[Callable[[], pyarrow.Table]] = []
-            remaining = iter(self._parts(rows, len(window)))
+            remaining = iter(self._divide_window(rows, len(window)))
             for index, batch in enumerate(batches, first):
                 ahead += [self._draw(next_window[0], part) for part in islice(remaining, 1)]
                 if index >= start:
-                    share = samples.take(self._share(batch))
+                    share = samples.take(self._own_share(batch))
                     yield pack(share, self.packed_shape) if self.packed_shape else collate_table(share)
-            self._drawn_ahead = {next_window: ahead}
+            self._prefetched = {next_window: ahead}
 
-    def _parts(self, rows: np.ndarray, batches: int) -> list[np.ndarray]:
+    def _divide_window(self, rows: np.ndarray, batches: int) -> list[np.ndarray]:
         """Divide rows of a window of some batches into the parts that are drawn at a time."""
         return np.array_split(rows, -(-batches // PART_BATCHES) if self._settings.processes else batches)
 
-    def _share(self, rows: np.ndarray) -> np.ndarray:
+    def _own_share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
 
     def _own_rows(self, epoch: int, window: int) -> np.ndarray:
@@ -204,15 +204,15 @@ class TrainingBatches:
         plan = self._plan(epoch)
         groups: list[tuple[int, ...]] = []
         changed = np.empty(0, np.int64)
-        if self._make.augmentation is not None:
+        if self._make_samples.augmentation is not None:
             is_joined = np.fromiter((row in plan.joined for row in rows.tolist()), bool, len(rows))
-            changed = np.flatnonzero(self._make.augmentation.is_changed(epoch, rows) | is_joined)
+            changed = np.flatnonzero(self._make_samples.augmentation.is_changed(epoch, rows) | is_joined)
             groups = [plan.group(row) for row in rows[changed].tolist()]
         sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
         samples = self._pool.submit(SampleRequest(epoch, self._encoded_rows(rows), changed, groups, sources, targets))
-        return lambda: self._shortened(samples(), rows, plan)
+        return lambda: self._replace_too_long(samples(), rows, plan)
 
-    def _shortened(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
+    def _replace_too_long(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
         """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
 
         A model with learned positions may have no position for their last tokens. The encoded pairs are neither changed
@@ -230,11 +230,11 @@ class TrainingBatches:
         for name, prefix in zip(ID_COLUMNS, (self._prefix_length, 0), strict=True):
             sides = [group[name].to_pylist() for group in groups]
             tokens.append([list(chain(first, *(other[prefix:] for other in others))) for first, *others in sides])
-        return replaced(samples, positions, tokens)
+        return replace_tokens(samples, positions, tokens)
 
     def close(self) -> None:
         """End the processes that draw samples. The next epoch starts others."""
-        self._drawn_ahead.clear()
+        self._prefetched.clear()
         self._pool.close()
 
     def batches_in_epoch(self, number: int) -> int:
@@ -279,7 +279,7 @@ def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator
         batch_tokens: The most tokens of a batch on each side, padding included.
     """
     encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
-    for rows in reversed(plan_in_order(encoded_lengths(pairs), batch_tokens)):
+    for rows in reversed(plan_by_length(encoded_lengths(pairs), batch_tokens)):
         yield collate_table(encoded[rows])
 
 

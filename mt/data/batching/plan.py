@@ -76,7 +76,7 @@ def plan_epoch(
         candidates = candidates[repetitions[candidates] == 1]
         directions = np.zeros(len(weights)) if directions is None else directions
         candidates = candidates[np.argsort(directions[candidates], kind="stable")]
-        lengths, followers = _join(candidates, directions, lengths, generator(seed, "joined", epoch))
+        lengths, followers = _join_rows(candidates, directions, lengths, generator(seed, "joined", epoch))
         is_left = np.ones(len(repetitions), dtype=bool)
         is_left[[row for group in followers.values() for row in group]] = False
         rows = rows[is_left[rows]]
@@ -84,13 +84,13 @@ def plan_epoch(
     del weights, repetitions  # the memory is needed for sorting
     tokens = lengths.sum(axis=1)
     if packed:
-        return Plan(_cut_evenly(rows, lengths, batch_tokens), followers, tokens)
+        return Plan(_divide_evenly(rows, lengths, batch_tokens), followers, tokens)
     order, longest = sort_by_length(lengths)
-    batches = _cut(rows[order], longest, batch_tokens)
+    batches = _fill_batches(rows[order], longest, batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers, tokens)
 
 
-def _cut_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+def _divide_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Divide rows, in order, into batches of about as many tokens, on average at most ``batch_tokens`` on each side.
 
     Args:
@@ -104,17 +104,17 @@ def _cut_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> lis
     return [batch for batch in batches if len(batch)]  # a long row can fill several
 
 
-def plan_in_order(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+def plan_by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Return batches of all N rows, each row once, from the shortest rows to the longest.
 
     Args:
         lengths: (2, N), the lengths of the rows.
         batch_tokens: The most tokens of a batch on each side, padding included.
     """
-    return _cut(*sort_by_length(lengths), batch_tokens)
+    return _fill_batches(*sort_by_length(lengths), batch_tokens)
 
 
-def plan_anew(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
+def replan(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
     """Divide rows into exactly ``count`` batches of similar lengths and, as far as possible, equal numbers of tokens.
 
     Args:
@@ -131,7 +131,7 @@ def plan_anew(lengths: np.ndarray, count: int, random: np.random.Generator) -> l
     rows, sorted_lengths = sort_by_length(lengths)
 
     def batches_within(budget: int) -> list[np.ndarray]:
-        return _cut(rows, sorted_lengths, budget)
+        return _fill_batches(rows, sorted_lengths, budget)
 
     # A larger budget never makes more batches, so bisection finds the smallest one that makes at most ``count``.
     budgets = range(int(longest.max()) * len(rows))
@@ -157,7 +157,7 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
     return repetitions
 
 
-def _join(
+def _join_rows(
     candidates: np.ndarray, directions: np.ndarray, lengths: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
     """Form groups of two or three rows that become one pair each.
@@ -211,7 +211,7 @@ def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, longest[order]
 
 
-def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+def _fill_batches(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
     """Divide sorted rows into batches, in order, that are as large as the budget allows.
 
     Args:

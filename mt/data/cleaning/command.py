@@ -1,6 +1,6 @@
 """``python -m mt clean``: write the pairs that cleaning keeps, the pairs that it drops, and a report.
 
-The report is cleaning.html for people, cleaning.md for a pull request, and cleaning.json for programs.
+The report has three forms: cleaning.html for reading, cleaning.md for a pull request, and cleaning.json for programs.
 """
 
 import json
@@ -30,25 +30,25 @@ logger = logging.getLogger(__name__)
 
 CLEANING_REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
-"""The most pairs that are shown for each rule."""
+"""The maximum number of pairs that the report shows for each rule."""
 MAX_EXAMPLE_CHARACTERS = 500
-"""The most characters of a text that are shown."""
+"""The maximum number of characters that the report shows of a text."""
 LABELS = {
     "language": "log-likelihood ratio of the likeliest other language and the right language",
     "length": "deviation of the length ratio from the median for the length (standard deviations)",
     "translation": "log-likelihood ratio of the words given the other side and without it",
 }
-"""Maps each rule with scores to the label of the histogram's horizontal axis."""
+"""Maps each rule with scores to the label of the horizontal axis of its histogram."""
 BINS = 80
 TAIL_SHARE = 0.0005
-"""The share of the scores at each end of a histogram that are counted in the outermost bin."""
+"""This share of the scores at each end of a histogram is counted in the outermost bin."""
 
 
 def clean(config: CleaningConfig) -> None:
     """Clean the corpus ``config.data``, and write the result to the new folder ``config.output``.
 
-    The folder gets the training pairs in kept.jsonl and dropped.jsonl, the unchanged valid.jsonl and test.jsonl, and
-    the report.
+    The folder contains the training pairs in kept.jsonl and dropped.jsonl, the unchanged validation and test pairs in
+    valid.jsonl and test.jsonl, and the report.
 
     Raises:
         InputError: The corpus cannot be used, or the output folder exists and is not empty.
@@ -98,7 +98,7 @@ def _write_pairs(
     languages: tuple[str, str],
     reasons: Iterable[Mapping[str, object]] = repeat({}),
 ) -> None:
-    """Write pairs to a JSONL file, an object in each line.
+    """Write pairs to a JSONL file, one object per line.
 
     Args:
         path: The file.
@@ -116,7 +116,7 @@ def _write_pairs(
 
 
 def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
-    """Return up to EXAMPLES training pairs that a rule finds, evenly spaced, for the report.
+    """Return up to EXAMPLES training pairs that a rule matches, evenly spaced, for the report.
 
     Args:
         findings: The results of cleaning.
@@ -124,7 +124,8 @@ def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dic
         rule: The position of the rule in ``findings.rules``, from 1.
 
     Returns:
-        For each pair its number (its id + 1), its score (None without scores), and its shortened source and target.
+        For each pair its number (its id + 1), its score (None if the rule has none), and its shortened source and
+        target.
     """
     rows = np.flatnonzero(findings.by_split["train"] == rule)
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
@@ -150,8 +151,8 @@ def score_histogram(findings: CleaningFindings, rule: str) -> dict[str, Any]:
     """Return the histogram of a rule's scores over the training pairs.
 
     Returns:
-        ``rule``, the ``edges`` of the BINS bins, and three lists of counts, one for each bin: ``pairs`` counts all
-        pairs that the rule has judged, ``found`` those that it finds, ``random`` the randomly matched ones (None if
+        ``rule``, the ``edges`` of the BINS bins, and three lists with a count for each bin: ``pairs`` for all pairs
+        that the rule has judged, ``found`` for those that it matches, ``random`` for randomly matched pairs (None if
         there are none). The outermost bins also count the scores beyond them.
     """
     rule_numbers = findings.by_split["train"]
@@ -168,7 +169,7 @@ def score_histogram(findings: CleaningFindings, rule: str) -> dict[str, Any]:
 
 
 def plot_histogram(histogram: dict[str, Any]) -> Figure:
-    """Plot the result of ``score_histogram``, with counts on a logarithmic axis."""
+    """Plot the result of ``score_histogram`` with a logarithmic axis for the counts."""
     figure, axes = new_figure(2.8)
     edges = np.array(histogram["edges"])
     dropped = f"dropped by this rule: {sum(histogram['found']):,}"

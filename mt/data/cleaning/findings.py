@@ -1,7 +1,7 @@
 """The results of cleaning a corpus, their summary in the log, and the record of the dropped training pairs.
 
-The run folder keeps the record. A resumed run reads it instead of cleaning again, because newer rules might give
-another result.
+The record is in the run folder. A resumed run reads it instead of cleaning again, because newer rules could drop other
+pairs.
 """
 
 import logging
@@ -23,24 +23,24 @@ from mt.storage.validation import read_json, validate_recorded, write_json
 logger = logging.getLogger(__name__)
 
 MIN_KEPT_SHARE = 0.1
-"""If a smaller share of the training pairs is left, cleaning as a whole is probably unsuitable, which is logged."""
+"""A warning says that cleaning is probably unsuitable if a smaller share of the training pairs remains."""
 WARNED_SHARE = 0.3
-"""A rule that drops a larger share of the training pairs is probably unsuitable for the corpus, which is logged."""
+"""A warning names a rule that drops a larger share of the training pairs."""
 
 DROPPED = "cleaning.json"
-"""The name of the record in a run folder."""
+"""The file name of the record in a run folder."""
 
 RecordedId = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 Dropped = Mapping[str, np.ndarray]
 """Maps each rule to the ids of the training pairs that it drops, int64, in ascending order. A pair that several rules
-find is listed once, for the first of them."""
+match is listed under the first of them."""
 
 
 class CleaningFindings:
-    """The results of cleaning for N pairs, those of all splits: measures, the rule that finds each, and scores.
+    """The results of cleaning for the N pairs of all splits: the rule that matches each pair, scores and statistics.
 
-    The training pairs are first. A pair that several rules find counts for the first of them.
+    The training pairs are first. A pair that several rules match counts for the first of them.
     """
 
     def __init__(self, rules: tuple[str, ...], sizes: Mapping[str, int]) -> None:
@@ -55,10 +55,10 @@ class CleaningFindings:
         self.lengths = np.zeros((count, 2), dtype=np.int32)
         """(N, 2): the number of characters of the source and of the target, whitespace not included."""
         self.keys = np.zeros((count, 2), dtype=np.int64)
-        """(N, 2): hashes of the source and of the target, which are equal for texts that differ only in case,
-        punctuation and digits."""
+        """(N, 2): hashes of the source and of the target. Texts that differ only in case, punctuation and digits have
+        equal hashes."""
         self.rule_numbers = np.zeros(count, dtype=np.int8)
-        """(N,): the position in ``rules``, from 1, of the rule that finds each pair; 0 for a pair without a fault."""
+        """(N,): the position in ``rules``, from 1, of the rule that matches each pair; 0 if no rule does."""
         splits = np.split(self.rule_numbers, np.cumsum(list(sizes.values()))[:-1])
         self.by_split = dict(zip(sizes, splits, strict=True))
         """Maps each split to its part of ``rule_numbers``, a view."""
@@ -66,37 +66,37 @@ class CleaningFindings:
         """Maps each rule with scores to the scores of all pairs, (N,) float32; NaN for pairs that it did not judge."""
         self.random_scores: dict[str, np.ndarray] = {}
         """Maps some rules with scores to the scores of randomly matched sources and targets, for comparison."""
-        self.exchanged = np.zeros(count, dtype=bool)
-        """(N,): whether each side of a pair is in the other side's language."""
+        self.is_swapped = np.zeros(count, dtype=bool)
+        """(N,): whether each side of a pair is in the language of the other side."""
 
     def record(self, rule: str, rows: np.ndarray) -> None:
-        """Record that a rule finds the pairs in some rows. Pairs that an earlier rule has found stay with that rule."""
+        """Record that a rule matches the pairs in some rows. Pairs that an earlier rule matches are unchanged."""
         self.rule_numbers[rows[self.rule_numbers[rows] == 0]] = self.rules.index(rule) + 1
 
     def reason(self, row: int) -> tuple[str, float | None]:
-        """Return the rule that finds a training pair, and the pair's score; None if the rule has no scores.
+        """Return the rule that matches a training pair, and the score of the pair; None if the rule has no scores.
 
-        The pair must have been found.
+        A rule must match the pair.
         """
         rule = self.rules[self.rule_numbers[row] - 1]
         return rule, float(self.scores[rule][row]) if rule in self.scores else None
 
     def counts(self, split: str) -> dict[str, int]:
-        """Return a dict that maps each rule to the number of pairs of a split that it finds."""
+        """Return a dict that maps each rule to the number of pairs of a split that it matches."""
         counts = np.bincount(self.by_split[split], minlength=len(self.rules) + 1)[1:]
         return dict(zip(self.rules, counts.tolist(), strict=True))
 
 
 def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig) -> None:
-    """Log how many pairs of each split every rule finds.
+    """Log the number of pairs of each split that each rule matches.
 
     Warnings name faulty validation and test data, rules that drop more than WARNED_SHARE of the training pairs, and
-    files with exchanged sides.
+    files with swapped sides.
     """
     counts = {split: findings.counts(split) for split in findings.sizes}
     logger.info("cleaning   %s", "".join(f"{split:>12}" for split in findings.sizes))
-    table = {rule: [of_split[rule] for of_split in counts.values()] for rule in findings.rules}
-    for name, row in (table | {"of": findings.sizes.values()}).items():
+    table = {rule: [split_counts[rule] for split_counts in counts.values()] for rule in findings.rules}
+    for name, row in (table | {"total": findings.sizes.values()}).items():
         if any(row):
             logger.info("  %-11s%s", name, "".join(f"{number:>12,}" for number in row))
     for split in ("valid", "test"):
@@ -118,21 +118,21 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
         if share > WARNED_SHARE and kept >= MIN_KEPT_SHARE * size:
             logger.warning(
                 "cleaning: the rule %s drops %.0f %% of the training pairs; look at them with python -m mt clean. "
-                "If they are good, leave the rule out with %s",
+                "If they are good, disable the rule with %s",
                 rule, 100 * share, config.without_rule(rule),
             )  # fmt: skip
     ids = numbers(corpus.train, "id")
     for name, *edges in training_files(corpus):
         rows = slice(*np.searchsorted(ids, edges))
-        if findings.exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
+        if findings.is_swapped[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
             logger.warning(
                 "cleaning: in %s, most sources are in the target language and most targets in the source language: "
-                "exchange its sides", name
+                "swap its sides", name
             )  # fmt: skip
 
 
 def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each training file, the id of its first pair, and the id behind its last one."""
+    """Yield the name of each training file, the id of its first pair, and the id after its last one."""
     for report in corpus.report:
         if report.split == "train":
             end = report.first_id
@@ -142,7 +142,7 @@ def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
 
 
 def dropped_ids(findings: CleaningFindings, corpus: Corpus) -> Dropped:
-    """Return the ids of the training pairs that each rule finds, each pair for the first rule that finds it.
+    """Return the ids of the training pairs that each rule matches. Each pair is listed under the first of its rules.
 
     Args:
         findings: The findings for ``corpus``.
@@ -153,7 +153,7 @@ def dropped_ids(findings: CleaningFindings, corpus: Corpus) -> Dropped:
 
 
 def remove_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corpus:
-    """Return a corpus without the dropped training pairs. Its report counts these pairs by rule.
+    """Remove the dropped training pairs from a corpus, and count them by rule in its report.
 
     Args:
         corpus: The corpus before cleaning.
@@ -166,15 +166,15 @@ def remove_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corp
     ids = numbers(corpus.train, "id")
     is_kept = ~np.isin(ids, np.concatenate([ids[:0], *dropped.values()]))
     if not is_kept.any():
-        counts = {rule: len(of_rule) for rule, of_rule in dropped.items() if len(of_rule)}
+        counts = {rule: len(rule_ids) for rule, rule_ids in dropped.items() if len(rule_ids)}
         raise InputError(
             f"cleaning would drop all {len(ids):,} training pairs: "
             + ", ".join(f"{count:,} by the rule {rule}" for rule, count in counts.items())
             + f". Look at them with python -m mt clean. {config.without_rule(max(counts, key=counts.__getitem__))} "
-            "leaves that rule out, data.cleaning=false leaves out all rules"
+            "disables that rule, data.cleaning=false disables all rules"
         )
-    reasons = {f"by cleaning: {rule}": of_rule for rule, of_rule in dropped.items()}
-    report = [entry.without(reasons) if entry.split == "train" else entry for entry in corpus.report]
+    reasons = {f"by cleaning: {rule}": rule_ids for rule, rule_ids in dropped.items()}
+    report = [entry.with_dropped(reasons) if entry.split == "train" else entry for entry in corpus.report]
     return replace(corpus, train=corpus.train.select(np.flatnonzero(is_kept)), report=report)
 
 

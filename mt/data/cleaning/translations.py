@@ -1,9 +1,9 @@
-"""Decide which pairs are no translations: those with the scores of sentences that were matched at random.
+"""Find pairs whose sides are not translations of each other: they score no better than randomly matched sentences.
 
-A score is how well the words of two sentences predict each other. The model is IBM model 1 (Brown et al. 1993) in both
-directions, learned from the pairs themselves. When a pair is scored, its own part in every count is subtracted, so that
-all other pairs determine the score. Otherwise two rare words would predict each other only because they occur together
-in this very pair.
+The score of a pair tells how well the words of its sides predict each other. The model is IBM model 1 (Brown et al.
+1993) in both directions, trained on the pairs themselves. When a pair is scored, its own contribution to every count is
+subtracted, so that the score depends on all other pairs alone. Otherwise, two rare words would predict each other only
+because they occur together in this pair.
 """
 
 import math
@@ -23,9 +23,9 @@ from mt.core.ragged import positions_in_rows, row_starts
 from mt.data.pairs import TextPairs, read_texts
 
 WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
-"""Matches a word. In scripts without spaces, group 1 is two characters, as long as most words of Chinese."""
+"""Matches a word. In scripts without spaces, group 1 is a bigram of characters, as long as most Chinese words."""
 STEM_LETTERS = 5
-"""The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
+"""Words that agree in this many first letters count as the same word, so that fewer words are rare."""
 EM_ITERATIONS = 4
 """The number of iterations of expectation-maximization."""
 MAX_SIDE_WORDS = 30
@@ -43,19 +43,20 @@ Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
 """The words of N sources and N targets, as indices in the vocabulary of their side."""
 
 MAX_LINKS = 12_000_000
-"""The most links (word pairs) that the model is learned from, which limits its memory to some 600 MB."""
+"""The maximum number of links (word pairs) that the model is trained on. It limits the memory to about 600 MB."""
 COUNTED_PAIRS = 1000
-"""The number of pairs by whose links the number of links in all pairs is estimated."""
+"""The number of pairs whose links are counted to estimate the number of links in all pairs."""
 MAX_CLASSES, MIN_CLASS_PAIRS = 8, 250
-"""The most classes of lengths, each with its own threshold, and the minimum number of pairs in a class."""
+"""The maximum number of length classes, each with a threshold of its own, and the minimum number of pairs in a
+class."""
 MIN_TRAIN_PAIRS = 4 * MIN_CLASS_PAIRS
-"""The minimum number of pairs to learn from."""
+"""The minimum number of pairs to train the model on."""
 LOW_QUANTILE = 0.5
-"""The share of the randomly matched pairs that score lower than nearly all translations."""
+"""This share of the randomly matched pairs is assumed to score lower than nearly all translations."""
 
 
 class Links:
-    """The L word pairs of N sources and targets: each word of a source with each word of its target."""
+    """The L links of N pairs. A link connects a word of a source to a word of its target; all such links are listed."""
 
     def __init__(self, sides: Sides) -> None:
         self.pairs = len(sides[0])
@@ -75,38 +76,38 @@ class Links:
         """Return a number for each link that identifies its two words, (L,).
 
         Args:
-            vocabulary_size: The number of different target words.
+            vocabulary_size: The number of distinct target words.
         """
         sources, targets = (words[of_side] for words, of_side in zip(self.words, self.positions, strict=True))
         return sources * vocabulary_size + targets
 
 
-class Direction:
-    """A model that predicts the words of one side from the words of the other side. A IBMModel1 holds two.
+class DirectedModel:
+    """A model that predicts the words of one side from the words of the other side. An ``IBMModel1`` holds two.
 
-    It is learned by expectation-maximization.
+    It is trained by expectation-maximization.
     """
 
     def __init__(self, links: Links, types: np.ndarray, given: np.ndarray, side: int, sizes: tuple[int, int]) -> None:
         """
         Args:
-            links: The links of all texts to learn from.
+            links: The links of all training pairs.
             types: The type of each link, (L,) from 0 to K - 1. Links of the same two words have the same type.
             given: The predicting word of each type, (K,).
             side: The predicted side: 0 for the sources, 1 for the targets.
-            sizes: The number of different source words, and of different target words.
+            sizes: The number of distinct source words, and of distinct target words.
         """
         self._side = side
         predicted = links.words[side]
         self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[side])) / max(1, len(predicted))
-        """The probability of each word of the vocabulary, whatever the other side."""
+        """The probability of each word of the vocabulary, without regard to the other side."""
         counts: np.ndarray = np.ones(len(given))
         totals: np.ndarray = np.full(sizes[1 - side], float(sizes[side]))
         for _ in range(EM_ITERATIONS):
             probabilities = counts / totals[given]
             counts = np.bincount(types, self._posteriors(probabilities[types], links), minlength=len(given))
             totals = np.bincount(given, counts, minlength=len(totals))
-        # The last of the K + 1 types is for links of words that were never in one pair.
+        # The last of the K + 1 types is for links that no training pair has.
         self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
         self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
 
@@ -115,8 +116,8 @@ class Direction:
 
         Args:
             links: The links of the N pairs.
-            types: The type of each link, (L,); K for a type that was not learned.
-            is_learned: Whether the model was learned from these pairs, so that their own counts are subtracted.
+            types: The type of each link, (L,); K for a type that no training pair has.
+            is_learned: Whether the model was trained on these pairs. Their own counts are then subtracted.
         """
         counts = self._counts[types]
         if is_learned:
@@ -130,7 +131,7 @@ class Direction:
     def _posteriors(self, probabilities: np.ndarray, links: Links) -> np.ndarray:
         """Return the posterior probability of each link, (L,).
 
-        The probabilities of the links of a predicted word sum to less than 1: the word may also be unaligned.
+        The probabilities of the links of a predicted word sum to less than 1, because the word may be unaligned.
 
         Args:
             probabilities: The probability of each link's predicted word given its other word, (L,).
@@ -142,7 +143,7 @@ class Direction:
 
 
 class IBMModel1:
-    """A model that scores how likely pairs are translations, learned from some of the pairs.
+    """Scores how likely the two sides of a pair are translations of each other, after training on some of the pairs.
 
     The score of a pair is the sum over the words of both sides of log (p(word given the other side) / p(word)). It is
     negative for unrelated sentences, and positive for most translations.
@@ -151,28 +152,28 @@ class IBMModel1:
     def __init__(self, texts: Iterable[TextPairs]) -> None:
         """
         Args:
-            texts: The pairs to learn from, some thousand at a time.
+            texts: Yields the training pairs, a few thousand at a time.
         """
         words: tuple[list[Words], list[Words]] = ([], [])
         for batch in texts:
-            for all_texts, new_texts in zip(words, beginnings(batch), strict=True):
+            for all_texts, new_texts in zip(words, truncated_words(batch), strict=True):
                 all_texts += new_texts
-        self._vocabularies = list(map(_vocabulary, words))
+        self._vocabularies = list(map(_build_vocabulary, words))
         sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
-        self.learned = self.numbered(words)
-        """The pairs that the model was learned from."""
+        self.learned = self.to_indices(words)
+        """The training pairs."""
         del words
         links = Links(self.learned)
         self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
         self._directions = [
-            Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
+            DirectedModel(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
         ]
 
-    def rematched(self) -> Sides:
-        """Return the learned sources with randomly matched targets.
+    def randomly_matched(self) -> Sides:
+        """Return the training sources with randomly matched targets.
 
-        Each source gets the target of another pair with about the same number of words on both sides.
+        Each source gets the target of another pair with about the same numbers of words.
         """
         source, target = self.learned
         shuffled = np.random.default_rng(1).permutation(len(source))
@@ -181,13 +182,15 @@ class IBMModel1:
         return source.take(order), target.take(np.roll(order, 1))
 
     def scores(self, sides: Sides, is_learned: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores of N pairs, (N,) float32, and the number of words of both sides that are in the
-        vocabularies, (N,). CHUNK_PAIRS pairs are scored at a time.
+        """Score N pairs, CHUNK_PAIRS at a time.
 
         Args:
             sides: The pairs.
-            is_learned: Whether these are the pairs that the model was learned from. The counts of each pair itself are
-                then subtracted before it is scored.
+            is_learned: Whether these are the training pairs. The counts of each pair itself are then subtracted before
+                it is scored.
+
+        Returns:
+            The scores, (N,) float32, and the number of words of each pair that are in the vocabularies, (N,).
         """
         scores = np.zeros(len(sides[0]), dtype=np.float32)
         for start in range(0, len(scores), CHUNK_PAIRS):
@@ -200,9 +203,8 @@ class IBMModel1:
                 scores[rows] += direction.scores(links, types, is_learned)
         return scores, sides[0].value_lengths().to_numpy() + sides[1].value_lengths().to_numpy()
 
-    def numbered(self, words: Sequence[list[Words]]) -> Sides:
-        """Return the words of each source and target as indices in the vocabularies, without the words that are in
-        none."""
+    def to_indices(self, words: Sequence[list[Words]]) -> Sides:
+        """Return the words of each source and target as indices in the vocabularies, without unknown words."""
         sources, targets = (
             pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], INDEX_LISTS)
             for numbers, texts in zip(self._vocabularies, words, strict=True)
@@ -210,19 +212,19 @@ class IBMModel1:
         return sources, targets
 
 
-def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
-    """Return a dict that maps each word of two or more texts to its index. Words of a single text are left out: no
-    other pair tells anything about them."""
+def _build_vocabulary(texts: Iterable[Words]) -> dict[str, int]:
+    """Return a dict that maps each word to its index. Words that occur in only one text are skipped, because no other
+    pair gives information about them."""
     counts = Counter(word for words in texts for word in words)
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 
 
-def beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
+def truncated_words(texts: TextPairs) -> tuple[list[Words], list[Words]]:
     """Return the words of each source and of each target.
 
-    A pair with more than MAX_SIDE_WORDS on a side is cut: the same share of both sides remains.
+    If a side of a pair has more than MAX_SIDE_WORDS, both sides are truncated to the same share of their words.
     """
-    sources, targets = ([_words(text) for text in side] for side in texts)
+    sources, targets = ([_stems(text) for text in side] for side in texts)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
         share = MAX_SIDE_WORDS / max(1, len(source), len(target))
         if share < 1:
@@ -230,46 +232,45 @@ def beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
     return sources, targets
 
 
-def _words(text: str) -> Words:
-    """Return the distinct stems of a text, in their order: the first STEM_LETTERS of each word in lowercase."""
+def _stems(text: str) -> Words:
+    """Return the distinct stems of a text, in order: the first STEM_LETTERS letters of each lowercased word."""
     stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD_OR_BIGRAM.finditer(text.lower()))
     return list(dict.fromkeys(map(sys.intern, stems)))
 
 
 def class_edges(values: np.ndarray, max_classes: int, pairs: int) -> np.ndarray:
-    """Divide values into classes of equal size, and return the highest value of each class but the last, ascending.
+    """Divide values into classes of equal size, and return the highest value of each class except the last, ascending.
 
-    There are at most ``max_classes``, fewer if a class of ``pairs`` pairs would have less than MIN_CLASS_PAIRS, or if
-    values are equal: these are in the same class.
+    There are at most ``max_classes``. There are fewer if a class would have less than MIN_CLASS_PAIRS of the ``pairs``
+    pairs, or if values are equal, because equal values are in one class.
     """
     classes = max(1, min(max_classes, pairs // MIN_CLASS_PAIRS))
     shares = np.linspace(0, 1, classes + 1)[1:-1]
     return np.unique(np.quantile(values, shares, method="lower"))
 
 
-def score_translations(
+def score_and_classify(
     pairs: datasets.Dataset, rows: np.ndarray, train_pairs: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score pairs by a model that is learned from them, and decide which are translations.
+    """Train an IBM model 1 on pairs, score them, and decide for each whether its sides are translations of each other.
 
-    The scores of the translations are compared with those of randomly matched sources and targets of equal lengths.
+    The scores are compared with those of randomly matched sources and targets of equal lengths.
 
     Args:
         pairs: The dataset with the pairs.
         rows: The rows of the N pairs to score.
-        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learned; at
-            least
-            MIN_TRAIN_PAIRS.
+        train_pairs: The number of training pairs, at least MIN_TRAIN_PAIRS, which are the first of ``rows``. The model
+            is trained on all or a sample of them.
 
     Returns:
-        The score of each pair, (N,) float32; whether it is a translation, (N,) bool; and the scores of randomly matched
-        sources and targets, (M,) float32.
+        The score of each pair, (N,) float32; whether its sides are translations of each other, (N,) bool; and the
+        scores of randomly matched sources and targets, (M,) float32.
     """
     counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
     links = sum(
         len(source) * len(target)
         for texts in read_texts(pairs, counted)
-        for source, target in zip(*beginnings(texts), strict=True)
+        for source, target in zip(*truncated_words(texts), strict=True)
     )
     sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
     model = IBMModel1(read_texts(pairs, rows[sample]))
@@ -280,27 +281,27 @@ def score_translations(
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
         for texts in read_texts(pairs, rows[others]):
             part = others[start : start + len(texts[0])]
-            scores[part], lengths[part] = model.scores(model.numbered(beginnings(texts)))
+            scores[part], lengths[part] = model.scores(model.to_indices(truncated_words(texts)))
             start += len(part)
             bar.update(len(part))
-    random_scores, random_lengths = model.scores(model.rematched())
-    return scores, find_translations(scores, lengths, random_scores, random_lengths), random_scores
+    random_scores, random_lengths = model.scores(model.randomly_matched())
+    return scores, classify_translations(scores, lengths, random_scores, random_lengths), random_scores
 
 
-def find_translations(
+def classify_translations(
     scores: np.ndarray, lengths: np.ndarray, random_scores: np.ndarray, random_lengths: np.ndarray
 ) -> np.ndarray:
-    """Return whether each of N pairs is a translation, (N,) bool.
+    """Return for each of N pairs whether its sides are translations of each other, (N,) bool.
 
-    Pairs are divided into classes by their lengths. In each class, the share of pairs that score lower than the median
-    of the randomly matched ones shows how many pairs are no translations. The threshold of the class minimizes the
-    number of wrong decisions: translations below it, and other pairs above it.
+    Pairs are divided into classes by length. In each class, the share of pairs that score lower than the median of the
+    randomly matched ones estimates the share of unrelated pairs. The threshold of the class minimizes the number of
+    errors: translations below it, and unrelated pairs above it.
 
     Args:
         scores: The score of each pair, (N,).
         lengths: The number of words of each pair, (N,).
         random_scores: The scores of randomly matched sources and targets, (M,).
-        random_lengths: Their numbers of words, (M,).
+        random_lengths: The numbers of words of these, (M,).
     """
     edges = class_edges(random_lengths, MAX_CLASSES, len(scores))
     classes, random_classes = np.searchsorted(edges, lengths), np.searchsorted(edges, random_lengths)
@@ -310,11 +311,11 @@ def find_translations(
         if min(len(of_class), len(random)) < MIN_CLASS_PAIRS:
             continue
         unrelated = np.mean(of_class <= np.quantile(random, LOW_QUANTILE)) / LOW_QUANTILE
-        # For each possible threshold: the share of wrong decisions, minus the constant share of unrelated pairs.
+        # For each possible threshold: the share of errors, minus the constant share of unrelated pairs.
         below = np.searchsorted(of_class, random, side="right") / len(of_class)
         unrelated_below = unrelated * np.arange(1, len(random) + 1) / len(random)
-        wrong = (below - unrelated_below) - unrelated_below
-        best = int(np.argmin(wrong))
-        if wrong[best] < 0:
+        errors = (below - unrelated_below) - unrelated_below
+        best = int(np.argmin(errors))
+        if errors[best] < 0:
             is_translation[(classes == number) & (scores <= random[best])] = False
     return is_translation

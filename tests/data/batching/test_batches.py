@@ -21,7 +21,7 @@ from mt.config import AugmentationConfig, TokenizerConfig
 from mt.core.errors import RunError
 from mt.data.batching.batch import Batch, PackedBatch, collate
 from mt.data.batching.batches import BatchSettings, TrainingBatches, encoded_lengths, evaluation_batches
-from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
+from mt.data.batching.plan import draw_repetitions, plan_epoch, replan, sort_by_length
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.placeholders import all_placeholders
@@ -236,7 +236,7 @@ def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
     batches = training_batches(rare, layer, batch_tokens=300, packed=True)
     assert batches.batches_in_epoch(0) == 0 and batches.packed_shape
     lengths = encoded_lengths(pairs)
-    assert batches.packed_shape.covering(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
+    assert batches.packed_shape.enlarged_for(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
 
 
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
@@ -257,14 +257,14 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
 def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned():
     for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
         for count in (1, 2, 5, 9):
-            batches = plan_anew(np.array([lengths, lengths]), count, np.random.default_rng(1))
+            batches = replan(np.array([lengths, lengths]), count, np.random.default_rng(1))
             assert len(batches) == count and all(map(len, batches))
             assert sorted(np.concatenate(batches)) == list(range(9))
 
 
 def test_one_long_sample_makes_no_large_batches_of_the_others():
     lengths = np.array([4] * 300 + [300])
-    assert sorted(map(len, plan_anew(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
+    assert sorted(map(len, replan(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @PLANNED_OR_CHANGED
@@ -300,7 +300,7 @@ def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, p
     with contextlib.closing(batches):
         assert rows_of(list(batches.epoch(0, 7))) == rows_of(list(alone.epoch(0, 7)))
         started = pool_processes() - before
-        assert bool(started) is not batches._make.is_off
+        assert bool(started) is not batches._make_samples.is_off
         assert rows_of(list(batches.epoch(1))) == rows_of(list(alone.epoch(1)))
     assert not started & pool_processes()
 
@@ -351,8 +351,8 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
     batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._make.augmentation is not None
-    lexicon = batches._make.augmentation._lexicons[0]
+    assert batches._make_samples.augmentation is not None
+    lexicon = batches._make_samples.augmentation._lexicons[0]
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 

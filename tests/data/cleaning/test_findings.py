@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.data.cleaning.findings import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.validation import CHECKSUM_KEY, write_json
-from mt.synthesis.source_lines import corpus_of
+from mt.synthesis.source_lines import load_run_corpus
 from mt.training import preparation
 from mt.training.command import train
 from tests import toy
@@ -78,7 +78,7 @@ def test_the_run_says_what_was_dropped(whole):
         rule: count for rule, count in provenance(whole)["starts"][0]["resolved_settings"]["cleaning"].items() if count
     }
     assert told == {rule: len(ids) for rule, ids in dropped.items() if len(ids)}
-    kept = corpus_of(whole).train["id"]
+    kept = load_run_corpus(whole).train["id"]
     assert len(kept) == provenance(whole)["data"]["train"]["pairs"] and not {*kept} & {
         *np.concatenate([*dropped.values()])
     }

@@ -3,7 +3,7 @@
 import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from mt.data.cleaning.sides import CorpusSide, Identifier
+from mt.data.cleaning.sides import BatchLanguageIdentifier, CorpusSide
 
 TEXTS = [
     "The boat is in the harbour.", "Das Boot liegt im Hafen.", "Le bateau est dans le port.", "船在港口里。",
@@ -13,7 +13,7 @@ TEXTS = [
 
 def test_the_scores_are_those_of_the_library():
     model = LanguageIdentifier.from_model_file(MODEL_FILE)
-    ours = Identifier()
+    ours = BatchLanguageIdentifier()
     scores = ours.scores(TEXTS)
     for text, row in zip(TEXTS, scores, strict=True):
         theirs = model._raw_score(model._encode(text))
@@ -24,19 +24,19 @@ def test_the_scores_are_those_of_the_library():
 
 
 def test_languages_are_reported_apart():
-    ours = Identifier()
-    others, margins = CorpusSide("deu_Latn", ours).judge(TEXTS[:3])
+    ours = BatchLanguageIdentifier()
+    others, margins = CorpusSide("deu_Latn", ours).compare_languages(TEXTS[:3])
     assert (margins > 0).tolist() == [True, False, True]
     assert [ours.labels[others[place]] for place in (0, 2)] == ["en", "fr"]
     assert CorpusSide("de_AT", ours).checks_language and not CorpusSide("tlh", ours).checks_language
 
 
 def test_of_an_unknown_language_nothing_is_said():
-    _, margins = CorpusSide("xx", Identifier()).judge(TEXTS)
+    _, margins = CorpusSide("xx", BatchLanguageIdentifier()).compare_languages(TEXTS)
     assert not margins.any()
 
 
 def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones():
-    side = CorpusSide("zh", Identifier())
-    side.learn(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
-    assert side.usual_language() == "zh"
+    side = CorpusSide("zh", BatchLanguageIdentifier())
+    side.add_texts(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
+    assert side.majority_language() == "zh"

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.rules import (
+    COMMON_SHARE,
     MAX_DEVIATIONS,
     MIN_REPEATS,
     MIN_TRANSLATIONS,
     RULES,
-    USUAL_SHARE,
-    boilerplate,
+    find_boilerplate,
     has_mistranslated_number,
-    items_differ,
+    has_unmatched_item,
     length_deviations,
 )
 from mt.data.pairs import combined_hash
@@ -64,7 +64,7 @@ def test_numbers(differ, source, target):
     ],
 )
 def test_items(source, target, differ):
-    assert items_differ(source, target) == differ == items_differ(target, source)
+    assert has_unmatched_item(source, target) == differ == has_unmatched_item(target, source)
 
 
 KEY = st.integers(-(2**63), 2**63 - 1)
@@ -73,7 +73,7 @@ KEY = st.integers(-(2**63), 2**63 - 1)
 def test_all_but_the_first_of_equal_ones_are_duplicates():
     findings = CleaningFindings(("duplicate",), {"train": 6})
     findings.keys[:, 0] = [3, 1, 3, 2, 1, 3]
-    assert RULES["duplicate"].judge(None, findings).tolist() == [2, 4, 5]
+    assert RULES["duplicate"].match_corpus(None, findings).tolist() == [2, 4, 5]
 
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
@@ -87,7 +87,7 @@ def _is_boilerplate(keys, row):
         same = keys[keys[:, side] == keys[row, side]]
         share = (same == keys[row]).all(axis=1).mean()
         varied = len({tuple(pair) for pair in same.tolist()}) >= MIN_TRANSLATIONS
-        if len(same) >= MIN_REPEATS and varied and share < USUAL_SHARE:
+        if len(same) >= MIN_REPEATS and varied and share < COMMON_SHARE:
             return True
     return False
 
@@ -98,7 +98,7 @@ def test_boilerplate_is_what_brute_force_finds():
     for number in (0, 1, 300, 1200):
         # A few texts are frequent, and so are a few of their translations.
         keys = np.minimum(random.zipf(1.6, (number, 2)), 40).astype(np.int64)
-        found = boilerplate(keys).tolist()
+        found = find_boilerplate(keys).tolist()
         assert found == [_is_boilerplate(keys, row) for row in range(number)]
         seen |= set(found)
     assert seen == {False, True}
@@ -108,10 +108,10 @@ def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
     def pairs(repeats, variety):
         return np.array([(7, 100 + place % variety) for place in range(repeats)])
 
-    assert boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()
-    assert not boilerplate(pairs(MIN_REPEATS - 1, MIN_TRANSLATIONS + 3)).any()
-    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS - 1)).any()
-    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
+    assert find_boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()
+    assert not find_boilerplate(pairs(MIN_REPEATS - 1, MIN_TRANSLATIONS + 3)).any()
+    assert not find_boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS - 1)).any()
+    assert not find_boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
 
 
 def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():

@@ -11,7 +11,7 @@ from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
 from mt.data.cleaning.findings import dropped_ids, log_findings, remove_dropped
 from mt.data.cleaning.rules import RULES
-from mt.data.cleaning.sides import CorpusSide, Identifier
+from mt.data.cleaning.sides import BatchLanguageIdentifier, CorpusSide
 from mt.data.cleaning.stage import find_faulty_pairs
 from mt.data.corpus import KEYS, load_corpus
 from tests.data.cleaning.conftest import good_pairs, write_table
@@ -98,10 +98,10 @@ def test_what_is_nearly_a_fault_is_none(table):
 
 
 def test_names_in_another_script_do_not_count():
-    side = CorpusSide("zh", Identifier())
-    side.learn(["我昨天去了图书馆，借了三本书。"] * 20)
+    side = CorpusSide("zh", BatchLanguageIdentifier())
+    side.add_texts(["我昨天去了图书馆，借了三本书。"] * 20)
     texts = ["我用Twitter。", "iPhone和MacBook在哪", "Wikipedia", "The facebook page is 大"]
-    assert side.foreign_scripts(texts, side.count(texts)).tolist() == [False, False, True, True]
+    assert side.is_foreign_script(texts, side.count_letters(texts)).tolist() == [False, False, True, True]
 
 
 def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
@@ -180,14 +180,14 @@ def test_a_file_in_the_other_direction_is_named(table, tmp_path, caplog):
     config = table((), train=(right, wrong))
     corpus, findings = judge(config)
     log_findings(findings, corpus, config)
-    (line,) = (line for line in caplog.messages if "exchange its sides" in line)
+    (line,) = (line for line in caplog.messages if "swap its sides" in line)
     assert "wrong.jsonl" in line and "right.jsonl" not in line
 
 
 def test_a_rule_that_would_drop_all_pairs_is_named(table):
     config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
     corpus, findings = judge(config)
-    with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false leaves that rule out"):
+    with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false disables that rule"):
         remove_dropped(corpus, dropped_ids(findings, corpus), config)
 
 

@@ -13,8 +13,8 @@ from mt.data.cleaning.translations import (
     SMOOTHING,
     UNALIGNED,
     IBMModel1,
-    beginnings,
-    find_translations,
+    classify_translations,
+    truncated_words,
 )
 
 PAIRS = [
@@ -76,16 +76,16 @@ def test_new_pairs_are_scored_by_what_was_learnt():
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
     model = IBMModel1([(sources, targets)])
     pairs = ["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]
-    scores, lengths = model.scores(model.numbered(beginnings(pairs)))
+    scores, lengths = model.scores(model.to_indices(truncated_words(pairs)))
     assert scores[0] > 0 > scores[1] and scores[2:].tolist() == [0, 0]
     assert lengths.tolist() == [4, 4, 0, 0]
     empty = IBMModel1([([], [])])
-    assert empty.scores(empty.numbered(beginnings((["a"], ["b"]))))[0].tolist() == [0]
+    assert empty.scores(empty.to_indices(truncated_words((["a"], ["b"]))))[0].tolist() == [0]
 
 
 def test_of_long_texts_the_same_share_of_both_sides_is_looked_at():
     source, target = (" ".join(f"{side}{number}" for number in range(count)) for side, count in (("s", 60), ("t", 40)))
-    sources, targets = beginnings(([source, "ein Haus ein Haus"], [target, "一座房子"]))
+    sources, targets = truncated_words(([source, "ein Haus ein Haus"], [target, "一座房子"]))
     assert list(map(len, sources)) == [30, 2] and list(map(len, targets)) == [20, 4]
 
 
@@ -100,7 +100,7 @@ def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_trans
     scores = np.where(is_bad, bad, good).astype(np.float32)
     rematched = random.choice([4, 10, 30], number)
     random_scores = random.normal(-0.5 * rematched, 1 + rematched / 10).astype(np.float32)
-    is_translation = find_translations(scores, lengths, random_scores, rematched)
+    is_translation = classify_translations(scores, lengths, random_scores, rematched)
     best = 0
     for length in (4, 10, 30):
         order = np.argsort(scores[lengths == length])
