@@ -1,10 +1,10 @@
-"""The columns of a table of pairs: sentences, their hashes, the fault of a pair that cannot be used, and the subwords.
+"""The columns of a table of pairs: sentences, hashes, the fault of a pair that cannot be used, and subwords.
 
-Hashes are equal for equal texts, and the ``sentence_key`` of two sentences also if they differ only in case,
-punctuation, symbols, whitespace or compatibility forms of Unicode. Hashes are computed once, when the pairs are read:
-everything that looks for equal sentences then needs only 8 bytes of each.
+Equal texts have equal hashes. Two sentences also have the same ``sentence_key`` if they differ only in case,
+punctuation, symbols, whitespace or Unicode compatibility forms. Hashes are computed once, when the pairs are read, so
+that a search for equal sentences needs only 8 bytes per sentence.
 
-The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
+The processes of ``parallel.py`` import this file, so it must not import large libraries such as PyTorch.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mt.text.layer import TextLayer
 
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
-"""Matches the space and the combining accent to which NFKC changes an accent that stands alone, as in l´eau."""
+"""Matches the result of NFKC for a standalone accent, as in l´eau: a space and a combining accent."""
 PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
 """Matches punctuation between two digits, after ``_NormalFormTable`` has replaced it by NUL."""
 
@@ -40,7 +40,7 @@ PAIR_HASH = "pair_hash"
 FAULT = "fault"
 """The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
 EMPTY, UNREADABLE, NOT_UTF_8 = FAULTS = ("empty", "unreadable", "not UTF-8")
-"""For an unreadable row, the column ``source`` has the reason."""
+"""The column ``source`` of an unreadable row contains the reason."""
 PAIRS = pyarrow.schema(
     [
         *((side, pyarrow.string()) for side in SIDES),
@@ -76,16 +76,16 @@ _NORMAL_FORM_TABLE = _NormalFormTable()
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a sentence. Sentences that differ only in case, punctuation, symbols, whitespace or
-    compatibility forms have the same one.
+    """Return the normal form of a sentence. It is the same for sentences that differ only in case, punctuation,
+    symbols, whitespace or compatibility forms.
 
     - The text is normalized by NFKC and case-folded. Punctuation, symbols, whitespace, and control and format
       characters are removed.
     - Punctuation inside a number becomes a full stop, so that 3.5 equals 3,5 but not 35.
-    - A text of nothing but punctuation keeps its punctuation.
-    - Accents, digits, and marks that belong to letters are kept: été differs from ete.
+    - A text that consists of punctuation keeps it.
+    - Accents, digits and combining marks are kept: été differs from ete.
 
-    Python's ``unicodedata`` has the classes of characters. Versions of Python may treat characters that are newer than
+    Character classes are those of Python's ``unicodedata``. Python versions may treat characters that are newer than
     Unicode 14 (Python 3.11) differently.
     """
     folded = normalize("NFKC", text).casefold()
@@ -100,14 +100,15 @@ def normal_form(text: str) -> str:
 def sentence_key(text: str) -> int:
     """Return a 64-bit hash of the ``normal_form`` of a sentence, as a signed number.
 
-    Of 370,000 corpora of ten million sentences, one has two different sentences with the same hash by chance. Such
-    sentences are treated as equal: their pairs are held out together.
+    Among ten million different sentences, two have the same hash with probability 1/370,000. They would be treated as
+    equal, and their pairs would be held out together.
     """
     return text_hash(normal_form(text))
 
 
 def pair_hash(source: str, target: str) -> int:
-    """Return a 64-bit hash of the unnormalized text of a pair, as a signed number. Held-out pairs are chosen by it."""
+    """Return a 64-bit hash of the unnormalized text of a pair, as a signed number. It decides which pairs are held
+    out."""
     return text_hash(f"{source}\n{target}")
 
 
@@ -117,14 +118,14 @@ def text_hash(text: str) -> int:
 
 
 def combined_hash(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return one hash for each two hashes at the same index: (N,) int64 for (N,) int64 and (N,) int64."""
+    """Combine each hash with the other one at the same index: (N,) int64, given (N,) int64 and (N,) int64."""
     return hashes * (0x9E3779B97F4A7C15 - 2**64) + others  # the factor is odd, so that no bit of a hash is lost
 
 
 def pairs_table(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordBatch:
-    """Return a table with the columns of PAIRS for some pairs of texts, and errors in the place of unreadable ones.
+    """Return a table with the columns of PAIRS, given pairs of texts. An error stands for a row that cannot be read.
 
-    Line breaks become spaces. Surrogates, which stand for bytes that are not UTF-8, become U+FFFD.
+    Line breaks become spaces. Surrogates, which represent bytes that are not UTF-8, become U+FFFD.
     """
     rows = []
     for pair in pairs:
@@ -147,12 +148,12 @@ def side_texts(table: "pyarrow.Table | pyarrow.RecordBatch") -> tuple[list[str],
 
 
 def read_texts(pairs: "datasets.Dataset", rows: np.ndarray) -> Iterator[TextPairs]:
-    """Yield the sources and the targets of the given rows, in their order, some thousand rows at a time."""
+    """Yield the sources and the targets of the given rows, in order, a few thousand rows at a time."""
     return map(side_texts, tables(pairs, SIDES, rows))
 
 
 def sentences_sha256(pairs: "datasets.Dataset") -> str:
-    """Return the SHA-256 of the sentences of all pairs, in their order, as hexadecimal digits."""
+    """Return the SHA-256 of the sentences of all pairs, in order, as hexadecimal digits."""
     checksum = hashlib.sha256()
     for table in tables(pairs, SIDES, rows_at_once=10_000):
         both = pyarrow.chunked_array([*table["source"].chunks, *table["target"].chunks], pyarrow.string())
@@ -161,8 +162,7 @@ def sentences_sha256(pairs: "datasets.Dataset") -> str:
 
 
 def add_subwords(pairs: pyarrow.RecordBatch, layer: "TextLayer") -> pyarrow.RecordBatch:
-    """Return the pairs with the columns of SUBWORDS added: the token ids of each side, without BOS and EOS, and their
-    number."""
+    """Add the columns of SUBWORDS to pairs: the token ids of each side, without BOS and EOS, and their number."""
     sources, targets = zip(*map(layer.prepare_pair, *side_texts(pairs)), strict=True)
     columns = list(pairs.columns)
     for tokenizer, texts in ((layer.tokenizers.source, sources), (layer.tokenizers.target, targets)):

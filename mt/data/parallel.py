@@ -17,24 +17,24 @@ from mt.core.errors import RunError
 from mt.core.process import blocking_ctrl_c, end_with_parent
 
 MAX_PROCESSES = 4
-"""The most processes. The limit is low because each takes some hundred MB of memory."""
+"""The maximum number of processes. It is low because each process takes a few hundred MB of memory."""
 FIRST_ITEMS = 20
-"""The number of items that this process works on before it starts others, which takes a second or two."""
+"""The number of items that this process handles before it starts others, which takes a second or two."""
 
 WorkItem = TypeVar("WorkItem")
 WorkResult = TypeVar("WorkResult")
 
 
 def parallel_map(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) -> Iterator[WorkResult]:
-    """Yield ``work(item)`` for each item, in the order of the items, computed in up to MAX_PROCESSES processes.
+    """Yield ``work(item)`` for each item, in order, computed in up to MAX_PROCESSES processes.
 
     Args:
         work: A function whose result depends on the item alone. The function, the items and the results must be
             picklable.
-        items: The items. They are read in this process, only a few of them ahead of the results.
+        items: The items. This process reads them, a few items ahead of the results.
 
     Raises:
-        RunError: One of the processes has ended early.
+        RunError: A process has ended early.
     """
     items = iter(items)
     yield from map(work, islice(items, FIRST_ITEMS))
@@ -50,7 +50,7 @@ def parallel_map(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkIte
 
 
 class ProcessPool:
-    """Calls a function on items in several processes, which start when they are needed."""
+    """Calls a function on items in several processes. They start with the first item."""
 
     def __init__(self, work: Callable[[Any], Any], count: int) -> None:
         """
@@ -64,9 +64,9 @@ class ProcessPool:
         self._executor: ProcessPoolExecutor | None = None
 
     def submit(self, item: object) -> Callable[[], Any]:
-        """Return a function that waits for the result of the function for an item.
+        """Start the work on an item. Return a function that waits for the result.
 
-        Both raise RunError if a process has ended early.
+        Both functions raise RunError if a process has ended early.
         """
         if not self._count:
             result = self._work(item)
@@ -74,7 +74,7 @@ class ProcessPool:
         if self._executor is None:
             spawn = multiprocessing.get_context("spawn")  # forking is unsafe in a process that has threads
             self._executor = ProcessPoolExecutor(self._count, spawn, _prepare_process, (self._work,))
-        # A new process would import the program's main file, which starts a script without a main guard once more.
+        # A new process would import the main file of the program. A script without a main guard would run again.
         main = sys.modules["__main__"]
         try:
             sys.modules["__main__"] = ModuleType("__main__")
@@ -86,21 +86,22 @@ class ProcessPool:
             sys.modules["__main__"] = main
 
     def close(self) -> None:
-        """End the processes after the items that they are working on. The next ``submit`` starts others."""
+        """End the processes after their current items. The next ``submit`` starts new ones."""
         if self._executor:
             self._executor.shutdown(cancel_futures=True)
         self._executor = None
 
 
 _work: Callable[[Any], Any]
-"""The function of a process of a pool."""
+"""The function of this process, if it belongs to a pool."""
 
 
 def _prepare_process(work: Callable[[Any], Any]) -> None:
+    """Store the function, ignore SIGINT, and make this process end with its parent."""
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(2, 1)  # standard output is for results
+    os.dup2(2, 1)  # libraries may print to standard output, which is for the results of the program
     end_with_parent()
 
 

@@ -1,14 +1,13 @@
-"""Read a split of a corpus in any of the formats of parallel text: of the user's own files, which are given by names,
-folders, or patterns such as ``memories/*.tmx``, of a recipe, or of the Hugging Face hub.
+"""Read a split of a corpus: from files of the user, from a recipe, or from the Hugging Face hub.
 
-Line breaks inside a sentence (a lone CR, or any line break in a table's value) become spaces. Pairs that cannot be used
-stay at their position; their column ``fault`` has the reason.
+Files are given by names, folders, or patterns such as ``memories/*.tmx``. They are read in the order of the settings,
+and sorted by name within a folder or pattern, so that the order is the same on every machine.
 
-To add a kind of corpus, add a module with its reader, and a line in READERS. To add a file format, add a function that
-yields its pairs, and a line in PAIR_READERS of ``mt.formats.registry``.
+Line breaks inside a sentence (a lone CR, or any line break in a cell of a table) become spaces. Pairs that cannot be
+used stay at their position; the column ``fault`` has the reason.
 
-The files are in the order of the settings, and sorted by name within a folder or pattern, so that the order is the same
-on every machine.
+To add a kind of corpus, add a module with its reader, and an entry to READERS. To add a file format, add a function
+that yields its pairs, and an entry to PAIR_READERS of ``mt.formats.registry``.
 """
 
 import logging
@@ -38,16 +37,16 @@ from mt.formats.tables import Pairs, Rows
 logger = logging.getLogger(__name__)
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
-"""Matches ``**/``, which stands for folders of any depth, or ``*``, which stands for a part of a name."""
+"""Matches ``**/`` (any number of folders) or ``*`` (part of a name)."""
 JSON_ARRAY = re.compile(rb"[\xef\xbb\xbf \t\r\n]*\[")
-"""Matches the beginning of an array of JSON."""
+"""Matches the beginning of a JSON array."""
 
 FileGroup = tuple[Path, ...]
-"""Files that are read together: a table alone, or a source file and its target file."""
+"""Files that are read together: a single table, or a source file and its target file."""
 
 
 def check_input_files(corpora: Iterable[SingleCorpusConfig]) -> None:
-    """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
+    """Raise InputError if a file of any corpus or split cannot be found. The message lists all such errors."""
     errors: list[str] = []
     for corpus in corpora:
         if not isinstance(corpus, FilesConfig | TableConfig):
@@ -61,7 +60,7 @@ def check_input_files(corpora: Iterable[SingleCorpusConfig]) -> None:
                 errors.append(str(error))
         is_csv = any(pair_suffix(path) == ".csv" for path, *_ in groups)
         if getattr(corpus, "delimiter", ",") != "," and not is_csv and not errors:
-            errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
+            errors.append("data.delimiter: none of the files is .csv; remove this setting, or rename the files")
     if errors:
         raise InputError("\n".join(errors))
 
@@ -71,7 +70,7 @@ def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[File
 
     Raises:
         InputError: A file is missing or named twice, a folder or pattern has no file, a source file has no target file
-            or the reverse, or the suffix of a table is unknown. The message has a line for each of these mistakes.
+            or the reverse, or the suffix of a table is unknown. The message has a line for each of these errors.
     """
     named = getattr(corpus, split)
     if named is None:
@@ -89,7 +88,7 @@ def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[File
 
 
 def names_several_files(corpus: FilesConfig | TableConfig, split: str) -> bool:
-    """Return whether a split is given by a list, folder or pattern, not by the name of one file or pair of files."""
+    """Return whether a split is given by a list, folder or pattern instead of a single file or pair of files."""
     named = getattr(corpus, split)
     names = [named] if isinstance(corpus, TableConfig) else named
     return not all(isinstance(name, str) and Path(name).is_file() for name in names)
@@ -101,7 +100,7 @@ def group_name(group: FileGroup) -> str:
 
 
 def _find_tables(named: str, errors: list[str]) -> list[FileGroup]:
-    """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
+    """Return the tables for a file name, a folder or a pattern, each as a group of its own."""
     path = Path(named)
     suffixes = ", ".join(PAIR_READERS)
     if path.is_dir():
@@ -123,9 +122,9 @@ def _find_tables(named: str, errors: list[str]) -> list[FileGroup]:
 
 
 def _find_file_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:
-    """Return the pairs of files that two names or two patterns stand for.
+    """Return the pairs of files for two file names or two patterns.
 
-    Files that match patterns belong together if their wildcards stand for the same texts.
+    Files that match patterns are paired if their wildcards match the same texts.
     """
     is_pattern = [bool(WILDCARD.search(side)) and not Path(side).is_file() for side in (source, target)]
     if any(is_pattern) and (WILDCARD.findall(source) != WILDCARD.findall(target) or not all(is_pattern)):
@@ -147,7 +146,7 @@ def _find_file_pairs(source: str, target: str, errors: list[str]) -> list[FileGr
 
 
 def _key_by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], Path]:
-    """Return a dict from the texts that the wildcards of a pattern stand for, to the file with these texts."""
+    """Return a dict from the texts that the wildcards of a pattern match in a file name, to this file."""
     parts = WILDCARD.split(str(Path(pattern)))
     groups = {"**/": "((?:[^/]+/)*)", "*": "([^/]*)"}
     regex = "".join(groups.get(part, "(.*)") if number % 2 else re.escape(part) for number, part in enumerate(parts))
@@ -155,9 +154,9 @@ def _key_by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ..
 
 
 def _find_files(named: str, errors: list[str]) -> list[Path]:
-    """Return the file with the given name. If there is none, return the files that match it as a pattern, sorted.
+    """Return the file with the given name. If there is none, return the files that match the name as a pattern, sorted.
 
-    A message is appended to ``errors`` if there is no file.
+    If there are none either, append a message to ``errors``.
     """
     if Path(named).is_file():
         return [Path(named)]
@@ -176,7 +175,7 @@ def _find_files(named: str, errors: list[str]) -> list[Path]:
 
 
 def _repetition_errors(groups: Sequence[FileGroup]) -> Iterator[str]:
-    """Yield a message for each group that is in the list more than once, also under different names."""
+    """Yield a message for each group that occurs more than once, under the same name or under different names."""
     names_of: dict[FileGroup, list[str]] = {}
     for group in groups:
         names_of.setdefault(tuple(map(resolved, group)), []).append(group_name(group))
@@ -191,7 +190,7 @@ def file_line_pairs(source: Path, target: Path) -> Pairs:
     """Yield each line of the source file with the line of the target file that has the same number.
 
     Raises:
-        InputError: A file cannot be read, or one file has more lines. The pairs before that have been yielded.
+        InputError: A file cannot be read, or one file has more lines. The pairs up to there have been yielded.
     """
     pairs = zip_longest(text_lines(source), text_lines(target))
     for number, (source_line, target_line) in enumerate(pairs):
@@ -206,12 +205,17 @@ def file_line_pairs(source: Path, target: Path) -> Pairs:
 
 
 def read_text_files(source: Path, target: Path) -> Split:
-    """Return a split with the lines of a source file and a target file as its pairs, from the cache if it has them."""
+    """Return a split with the lines of a source file and a target file as its pairs. It is cached."""
     key = file_state(source), file_state(target)
     return cached_split(group_name((source, target)), lambda: file_line_pairs(source, target), key)
 
 
 def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
+    """Return a split with the pairs of one group of files. It is cached.
+
+    Raises:
+        InputError: A file cannot be read. With ``data.skip_bad_rows``, more than half of its rows cannot be read.
+    """
     if isinstance(corpus, FilesConfig):
         return read_text_files(*files)
     path, columns, skips = files[0], corpus.columns, corpus.skip_bad_rows
@@ -222,8 +226,8 @@ def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
         for row in PAIR_READERS[suffix](path, columns, **options):
             if isinstance(row, InputError):
                 if not skips:
-                    raise InputError(f"{row}\nOr leave out all such rows with data.skip_bad_rows=true")
-                row = InputError(str(row).removeprefix(f"{path}: "))  # the same when the file moves
+                    raise InputError(f"{row}\nOr skip all such rows with data.skip_bad_rows=true")
+                row = InputError(str(row).removeprefix(f"{path}: "))  # does not change if the file moves
             yield row
 
     split = cached_split(str(path), rows, (file_state(path), suffix, columns, options, skips))
@@ -231,16 +235,16 @@ def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
         reason = split.pairs[unreadable[0]]["source"]
         message = f"{path}: {len(unreadable):,} of {len(split.pairs):,} rows cannot be read"
         if 2 * len(unreadable) > len(split.pairs):
-            raise InputError(f"{message}, too many to leave out; the first: {reason}")
-        logger.warning("%s and are left out; the first: %s", message, reason)
+            raise InputError(f"{message}, too many to skip; the first: {reason}")
+        logger.warning("%s and are skipped; the first: %s", message, reason)
     return split
 
 
 def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | None:
     """Read a split from all its files, in order. Return None if the corpus does not name the split.
 
-    The cache keeps a table for each file, so that only new and changed files are parsed. A file that cannot be read
-    stops the program or, with ``data.on_bad_file=skip``, is left out as a whole and logged.
+    The cache has a table for each file, so that only new and changed files are parsed. A file that cannot be read stops
+    the program or, with ``data.on_bad_file=skip``, is skipped as a whole and logged.
 
     Raises:
         InputError: A file is missing or cannot be read, or no file can be read.
@@ -260,10 +264,10 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
             pairs = _read_group(corpus, group).pairs
         except InputError as error:
             if corpus.on_bad_file == "stop" or any(map(is_exhaustion, causes(error))):
-                advice = "\nCorrect this file, or leave it out with data.on_bad_file=skip" if len(groups) > 1 else ""
-                raise InputError(f"{error}{advice}") from error
+                hint = "\nCorrect this file, or skip it with data.on_bad_file=skip" if len(groups) > 1 else ""
+                raise InputError(f"{error}{hint}") from error
             reason = str(error).removeprefix(f"{name}: ")
-            logger.warning("%s: the whole file is left out: %s", name, reason)
+            logger.warning("%s: the whole file is skipped: %s", name, reason)
             files.append(InputFile(paths, left_out=reason))
         else:
             parts.append(pairs)
@@ -276,7 +280,7 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
 
 
 def read_recipe(corpus: RecipeConfig, split: str) -> Split:
-    """Read a split of a recipe's corpus. If one of its files is missing, the recipe is run, which writes them all."""
+    """Read a split of the corpus of a recipe. If one of the files is missing, run the recipe, which writes them all."""
     recipe = run_path(str(RECIPES / f"{corpus.recipe}.py"))
     languages = recipe["LANGUAGES"]
     for language in (corpus.source_language, corpus.target_language):
@@ -299,5 +303,5 @@ READERS: dict[type, Callable[[Any, str], Split | None]] = {
     RecipeConfig: read_recipe,
 }
 """Maps each kind of corpus to its reader: a function of the config and the name of a split (``train``, ``valid`` or
-``test``) that returns the split; None if the corpus has no such split. It raises InputError if a file is missing,
+``test``). It returns the split, or None if the corpus has no such split. It raises InputError if a file is missing,
 corrupted, empty or in another format than the config says."""

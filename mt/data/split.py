@@ -1,8 +1,7 @@
-"""A split of a corpus: its pairs and files, its place in the cache, and the report on how many pairs were kept.
+"""Splits of a corpus: pairs, files, cache entries, and reports on the numbers of kept and dropped pairs.
 
-Splits that share no sentence with it are held out of the training pairs.
-
-Sentences are compared by their ``sentence_key``, which ignores case, punctuation and whitespace.
+``hold_out`` divides training pairs into parts that have no sentence in common. Sentences are compared by their
+``sentence_key``, which ignores case, punctuation and whitespace.
 """
 
 import logging
@@ -29,11 +28,10 @@ from mt.formats.tables import Rows
 logger = logging.getLogger(__name__)
 
 MAX_FILE_LINES = 20
-"""The most files that get a line of their own in the report."""
+"""The maximum number of files with a line of their own in the report."""
 
 READER_VERSION = 8
-"""A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
-file."""
+"""Part of every cache key. Increase it when a change of the code gives other pairs or columns for the same file."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,11 @@ class InputFile:
     pairs: int = 0
     """The number of pairs in the file."""
     sha256: str = ""
-    """The ``sentences_sha256`` of the pairs; "" for a file that was left out."""
+    """The ``sentences_sha256`` of the pairs; "" for a skipped file."""
     left_out: str = ""
-    """The reason why the file cannot be read and was left out; "" for other files."""
+    """For a file that cannot be read and is skipped, the reason; otherwise ""."""
     kept: int = 0
-    """The number of pairs that were not dropped."""
+    """The number of pairs that are not dropped."""
 
     @property
     def name(self) -> str:
@@ -57,12 +55,12 @@ class InputFile:
 
     def __str__(self) -> str:
         counts = f"{self.pairs:,} pairs read, {self.kept:,} kept"
-        return f"{self.name}: {f'left out: {self.left_out}' if self.left_out else counts}"
+        return f"{self.name}: {f'skipped: {self.left_out}' if self.left_out else counts}"
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split of a corpus, as a reader returns it: no pair is dropped yet."""
+    """A split of a corpus as a reader returns it, before any pairs are dropped."""
 
     pairs: datasets.Dataset
     """The pairs, with the columns of PAIRS."""
@@ -74,7 +72,7 @@ class Split:
 
 @dataclass(frozen=True)
 class SplitReport:
-    """The numbers of pairs of one split of one corpus that were read, and that were dropped for each reason."""
+    """The numbers of pairs of one split of one corpus: those that were read, and those that were dropped by reason."""
 
     split: str
     """``train``, ``valid`` or ``test``."""
@@ -83,7 +81,7 @@ class SplitReport:
     read: int
     direction: Direction
     dropped: dict[str, int] = field(default_factory=dict)
-    """Maps each reason to the number of pairs that were dropped for it."""
+    """Maps each reason to the number of pairs that are dropped for it."""
     files: tuple[InputFile, ...] = ()
     """The files in the order of their pairs, if the config names several files; otherwise empty."""
     first_id: int = 0
@@ -91,7 +89,7 @@ class SplitReport:
     sha256: str = ""
     """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out pairs."""
     prefix: str = ""
-    """The prefix of the keys of a validation set with a name, such as ``news.``; otherwise ""."""
+    """The prefix of the metrics of a named validation set, such as ``news.``; otherwise ""."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
@@ -99,34 +97,34 @@ class SplitReport:
 
     @property
     def kept(self) -> int:
-        """The number of pairs that were not dropped."""
+        """The number of pairs that are not dropped."""
         return self.read - sum(self.dropped.values())
 
     def file_lines(self) -> list[str]:
-        """Return a line of text for each file; of more than MAX_FILE_LINES, for those with the smallest shares of kept
-        pairs."""
+        """Return a line of text for each file. Of more than MAX_FILE_LINES files, only those with the smallest shares
+        of kept pairs get a line."""
         lines = [str(file) for file in sorted(self.files, key=lambda file: file.kept / max(1, file.pairs))]
         if len(lines) > MAX_FILE_LINES:
             lines[MAX_FILE_LINES:] = [f"{len(lines) - MAX_FILE_LINES} more files"]
         return [f"{self.split}:   {line}" for line in lines]
 
     def with_dropped(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":
-        """Return a report with more dropped pairs, in total and in each file.
+        """Return the report after more pairs are dropped, with the counts in total and of each file.
 
         Args:
-            dropped: Maps each reason to the ids of the pairs that were dropped for it, in ascending order. Ids of other
+            dropped: Maps each reason to the ids of the pairs that are dropped for it, in ascending order. Ids of other
                 corpora are ignored.
         """
         edges = self.first_id + np.cumsum([0, *([file.pairs for file in self.files] or [self.read])])
         by_file = {reason: np.diff(np.searchsorted(ids, edges)) for reason, ids in dropped.items()}
-        counts = {reason: int(of_reason.sum()) for reason, of_reason in by_file.items() if of_reason.any()}
-        lost = sum(by_file.values(), np.zeros(len(edges) - 1, dtype=int)).tolist()
-        files = tuple(replace(file, kept=file.kept - count) for file, count in zip(self.files, lost, strict=False))
+        counts = {reason: int(file_counts.sum()) for reason, file_counts in by_file.items() if file_counts.any()}
+        totals = sum(by_file.values(), np.zeros(len(edges) - 1, dtype=int)).tolist()
+        files = tuple(replace(file, kept=file.kept - total) for file, total in zip(self.files, totals, strict=False))
         return replace(self, dropped=self.dropped | counts, files=files)
 
 
 def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Split:
-    """Return a split with the given pairs. The cache keeps its table, with the columns of PAIRS.
+    """Return a split with the given pairs. Its table, with the columns of PAIRS, is cached.
 
     Args:
         origin: The name of the files or the dataset in messages.
@@ -144,15 +142,15 @@ def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Spli
 
     table = cached_table(key, PAIRS, batches, f"reading {origin}")
     if not len(table):
-        raise InputError(f"{origin}: it has no pairs; give a file or dataset with text")
+        raise InputError(f"{origin}: no pairs found; give a file or dataset with text")
     return Split(table, origin)
 
 
 def file_state(path: Path) -> tuple[str, int, int, int, int]:
-    """Return the path of a file with its size, times and inode: a cache key that changes whenever the file changes.
+    """Return a cache key that changes whenever the file changes: its path, size, times and inode.
 
     The size and the modification time can equal those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``).
-    The time of the last status change and the inode cannot: the file system sets them itself.
+    The time of the last status change and the inode cannot, because the file system sets them.
 
     Raises:
         InputError: The file cannot be found or accessed.
@@ -164,18 +162,20 @@ def file_state(path: Path) -> tuple[str, int, int, int, int]:
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-IGNORED_DIFFERENCES = "but for case, punctuation and whitespace"
+IGNORED_DIFFERENCES = "ignoring case, punctuation and whitespace"
 
 
 def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """Assign every pair to a held-out part or to the rest.
 
-    - Pairs that share a sentence form a group, also through other pairs (a–b, c–b, c–d). A group is never divided.
-    - The hashes of the pairs alone decide which groups are held out, neither the order of the pairs nor a seed.
-    - A group with more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such groups
-      could make up most of that part.
+    - Pairs that share a sentence, directly or through other pairs (a–b, c–b, c–d), form a group. Groups are not
+    divided.
+    - The choice of groups depends on the hashes of the pairs alone, neither on their order nor on a seed.
+    - A group with more than 4 pairs and more than a twentieth of the smallest part stays in the rest, because a few
+    such
+      groups could make up most of that part.
 
-    The function takes some 60 bytes of memory a pair.
+    The function takes about 60 bytes of memory per pair.
 
     Args:
         hashes: The ``pair_hash`` of each pair, (N,) int64.
@@ -190,8 +190,8 @@ def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int
     """
     groups = _connected_components(*map(_dense_ranks, keys))
     members = np.bincount(groups)
-    # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
-    # chance to be held out, so that the lengths of the sentences stay representative.
+    # Groups are ranked by the sum of the hashes of their pairs. Unlike the minimum, it gives large and small groups the
+    # same chance to be held out, so that the lengths of the sentences stay representative.
     rank = np.zeros(len(members), dtype=np.uint64)
     np.add.at(rank, groups, hashes.view(np.uint64))
 
@@ -208,8 +208,8 @@ def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int
             break
     if start == len(filled) or part[groups].all():
         raise InputError(
-            f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence. Name "
-            "validation and test data of their own (data.valid, data.test)"
+            f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence. Give "
+            "separate validation and test data (data.valid, data.test)"
         )
     return part[groups]
 
@@ -251,8 +251,8 @@ def _connected_components(sources: np.ndarray, targets: np.ndarray) -> np.ndarra
 
 
 def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
-    """Log the number of repeated training pairs, of training pairs with equal sides, and of validation and test sources
-    that are also training sources. These are often mistakes in the data. Nothing is changed.
+    """Log the numbers of repeated training pairs, of training pairs with equal sides, and of validation and test
+    sources that are also training sources. These are often errors in the data. The data are not changed.
 
     Args:
         train: The training pairs.
@@ -261,7 +261,7 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
     source_keys, target_keys = (numbers(train, key) for key in KEYS)
     repeated = len(train) - len(np.unique(combined_hash(source_keys, target_keys)))
     equal_sides = int((source_keys == target_keys).sum())
-    for count, description in ((repeated, "repeat an earlier one"), (equal_sides, "have one text on both sides")):
+    for count, description in ((repeated, "repeat an earlier pair"), (equal_sides, "have equal sides")):
         if count:
             logger.info(
                 "train: %s of %s pairs %s, %s", f"{count:,}", f"{len(train):,}", description, IGNORED_DIFFERENCES
@@ -269,8 +269,8 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
     for split, pairs in evaluation.items():
         if known := int(_is_member(numbers(pairs, KEYS[0]), source_keys).sum()):
             logger.warning(
-                "%s: %s of its %s sources also stand in the training data, %s; remove them there if scores are to tell "
-                "how the model translates new text",
+                "%s: %s of its %s sources also occur in the training data, %s; remove them there if scores should show "
+                "the quality on new text",
                 split, f"{known:,}", f"{len(pairs):,}", IGNORED_DIFFERENCES,
             )  # fmt: skip
 
@@ -278,14 +278,14 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
 def without_shared_sentences(
     pairs: datasets.Dataset, others: Sequence[datasets.Dataset]
 ) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
-    """Drop the pairs that have a source or a target in common with other pairs.
+    """Drop the pairs whose source or target occurs in other pairs.
 
     Args:
         pairs: The training pairs of one corpus.
         others: The validation pairs and the test pairs.
 
     Returns:
-        The remaining pairs, and a dict that maps the reason to the ids of the pairs that were dropped for it.
+        The remaining pairs, and a dict that maps the reason to the ids of the dropped pairs.
     """
     is_shared = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
@@ -298,5 +298,5 @@ def without_shared_sentences(
 
 
 def _is_member(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return whether each value also occurs among the others, (N,) bool. The others are held in a hash table."""
+    """Return whether each value occurs among the others, (N,) bool. The others are held in a hash table."""
     return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)

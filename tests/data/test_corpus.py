@@ -1,23 +1,21 @@
-"""Pairs that are dropped, held out, repeated or mixed: counted, and never on two sides of a split."""
+"""Loading corpora: dropped, held-out, repeated, mixed and tagged pairs."""
 
 import json
 import os
 from pathlib import Path
 
-import datasets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import PileConfig
 from mt.core.errors import InputError
-from mt.data.corpus import _add_corpus_tag, load_corpus
+from mt.data.corpus import load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
 from mt.text.placeholders import CORPUS_TAG
 from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
 
 
-def test_files(tmp_path):
+def test_load_corpus_reads_text_files(tmp_path):
     corpus = load(train=write_files(tmp_path, PAIRS), **held_out(tmp_path))
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == [("gültig", "valid")]
@@ -42,7 +40,7 @@ SIDE = st.one_of(
 
 @given(lines=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=30), crlf=st.booleans(), bom=st.booleans())
 @settings(max_examples=50)
-def test_ids_tell_the_line_of_every_pair(tmp_path_factory, lines, crlf, bom):
+def test_pair_ids_are_line_numbers(tmp_path_factory, lines, crlf, bom):
     folder = tmp_path_factory.mktemp("lines")
     # A file of which most lines are not UTF-8, or with many control characters, would be refused.
     lines = [*[(b"gut " * 200, b"good " * 200)] * (len(lines) + 1), *lines]
@@ -53,10 +51,10 @@ def test_ids_tell_the_line_of_every_pair(tmp_path_factory, lines, crlf, bom):
     train = (str(folder / "train.de"), str(folder / "train.en"))
     corpus = load(train=train, valid=train, test=train)
 
-    def shown(side: bytes) -> str:
+    def shown(side):
         return side.decode("utf-8", "replace").replace("\r", " ")
 
-    def usable(side: bytes) -> bool:
+    def usable(side):
         try:
             return bool(side.decode().strip())
         except UnicodeDecodeError:
@@ -71,14 +69,13 @@ def test_ids_tell_the_line_of_every_pair(tmp_path_factory, lines, crlf, bom):
     assert report.read == len(lines) == report.kept + sum(report.dropped.values())
     assert report.kept == len(kept)
     # Evaluation keeps every line with text on both sides.
-    has_text = [all(shown(side).strip() for side in line) for line in lines]
-    assert corpus.test["id"][:] == [number for number, line in enumerate(lines) if has_text[number]]
-    whole = dict(zip(corpus.test["id"], texts(corpus.test), strict=True))
-    assert all(whole[number] == pair for number, pair in kept.items())
-    assert corpus.report[2].dropped.get("empty", 0) == has_text.count(False)
+    decoded = {number: (shown(source), shown(target)) for number, (source, target) in enumerate(lines)}
+    with_text = {number: pair for number, pair in decoded.items() if all(map(str.strip, pair))}
+    assert dict(zip(corpus.test["id"], texts(corpus.test), strict=True)) == with_text
+    assert corpus.report[2].dropped.get("empty", 0) == len(lines) - len(with_text)
 
 
-def test_faults_are_counted_by_reason(tmp_path):
+def test_dropped_pairs_are_counted_by_reason(tmp_path):
     lines = [(b"", b"a"), (b"a", b" \t"), (b"\xff", b"a"), (b"a", b"\xc3("), (b"\xff", b""), (b"a", b"a")]
     files = write_files(tmp_path, lines)
     corpus = load(train=files, valid=files, test=files)
@@ -90,15 +87,14 @@ def test_faults_are_counted_by_reason(tmp_path):
 
 @pytest.mark.parametrize("split", ["valid", "test"])
 @pytest.mark.parametrize("line", [(b"", b""), (b"a", b" "), (b"\xc2\xa0", b"a")])
-def test_evaluation_data_without_text_are_refused(tmp_path, split, line):
+def test_evaluation_split_without_text_is_refused(tmp_path, split, line):
     files, blank = write_files(tmp_path, [(b"a", b"a")]), write_files(tmp_path / "blank", [line] * 5)
     splits = {"valid": files, "test": files} | {split: blank}
     with pytest.raises(InputError, match=f"blank.*: none of 5 {split} pairs can be used: 5 empty; check"):
         load(train=files, **splits)
 
 
-def test_what_is_often_a_mistake_is_reported_once(tmp_path, caplog):
-    """One of several workers tells it."""
+def test_load_corpus_without_warnings(tmp_path, caplog):
     caplog.set_level("INFO")
     files = write_files(tmp_path, [(b"a", b"a")] * 9)
     held_out = write_files(tmp_path / "v", [(b"a", b"y")])
@@ -109,22 +105,20 @@ def test_what_is_often_a_mistake_is_reported_once(tmp_path, caplog):
     assert len(caplog.records) == 4
 
 
-def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
+@pytest.mark.parametrize("cores", [1, 2])
+def test_several_processes_read_same_corpus(tmp_path, monkeypatch, cores):
     pairs = [(f"Satz {number}\r oder \u00e9".encode(), b"\xff" if number % 50 == 7 else b"x") for number in range(300)]
     monkeypatch.setattr("mt.data.split.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
-    found = []
-    for cores in (1, 2):
-        monkeypatch.setattr("mt.data.parallel.available_cores", lambda cores=cores: cores)
-        files = write_files(tmp_path / str(cores), pairs)
-        corpus = load(train=files, **held_out(tmp_path))
-        found.append((corpus.train.to_list(), corpus.report[0].dropped))
-    assert found[0] == found[1]
-    assert found[0][1] == {"not UTF-8": 6}
-    assert [row["id"] for row in found[0][0]] == [number for number in range(300) if number % 50 != 7]
+    monkeypatch.setattr("mt.data.parallel.available_cores", lambda: cores)
+    corpus = load(train=write_files(tmp_path, pairs), **held_out(tmp_path))
+    kept = [number for number in range(300) if number % 50 != 7]
+    assert corpus.train["id"][:] == kept
+    assert texts(corpus.train) == [(f"Satz {number}  oder \u00e9", "x") for number in kept]
+    assert corpus.report[0].dropped == {"not UTF-8": 6}
 
 
-def test_a_held_out_part_larger_than_a_tenth_is_cut_and_reported(tmp_path, caplog):
+def test_held_out_part_is_at_most_a_tenth(tmp_path, caplog):
     pairs = [(f"Satz {number}", f"sentence {number}") for number in range(100)]
     with caplog.at_level("INFO"):
         corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
@@ -138,12 +132,12 @@ def test_a_held_out_part_larger_than_a_tenth_is_cut_and_reported(tmp_path, caplo
     ]
 
 
-def test_what_is_held_out_leaves_something_to_learn_from(tmp_path):
+def test_too_few_pairs_to_hold_out_are_refused(tmp_path):
     with pytest.raises(InputError, match="2 training pairs are too few to hold test and valid pairs out of"):
         load(train=write_files(tmp_path, PAIRS[:2]))
 
 
-def test_missing_splits_are_held_out(tmp_path):
+def test_missing_splits_are_held_out_of_training_pairs(tmp_path):
     # Every second sentence has two translations.
     pairs = [(f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)]
     corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=20)
@@ -163,7 +157,7 @@ def test_missing_splits_are_held_out(tmp_path):
     assert sorted(texts(shuffled.test)) == sorted(texts(corpus.test))
 
 
-def test_one_missing_split_is_held_out(tmp_path):
+def test_single_missing_split_is_held_out(tmp_path):
     splits = held_out(tmp_path) | {"test": None}
     corpus = load(train=write_files(tmp_path, PAIRS), **splits)
     assert texts(corpus.valid) == [("gültig", "valid")]
@@ -171,7 +165,7 @@ def test_one_missing_split_is_held_out(tmp_path):
     assert sorted(texts(corpus.train) + texts(corpus.test)) == sorted(PAIRS)
 
 
-def test_mixtures(tmp_path):
+def test_mixture_concatenates_corpora_with_weights(tmp_path):
     more = [(f"mehr {number}", f"more {number}") for number in range(10)]
     first = {"kind": "files", "train": write_files(tmp_path, [*PAIRS, ("", "")]), **held_out(tmp_path)}
     rows = [json.dumps({"de": source, "en": target}) for source, target in more]
@@ -193,11 +187,9 @@ def test_mixtures(tmp_path):
         ("valid", 1, 1),
         ("test", 1, 1),
     ]
-    again = load(kind="mixture", corpora=[first, second])
-    assert again.train._fingerprint == corpus.train._fingerprint
 
 
-def test_load_corpus_reads_a_changed_file_again_even_of_the_same_size_and_time(tmp_path):
+def test_load_corpus_reads_changed_file_of_same_size_and_time(tmp_path):
     files = write_files(tmp_path, PAIRS)
     splits = held_out(tmp_path)
     before, same = (load(train=files, **splits).train for _ in range(2))
@@ -213,7 +205,7 @@ def test_load_corpus_reads_a_changed_file_again_even_of_the_same_size_and_time(t
         assert texts(load(train=files, **splits).train)[0][0] == f"{word} Nummer 0."
 
 
-def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_path):
+def test_tagged_corpus_gets_tag_before_each_source(tmp_path):
     pairs = [(f"source {number}", f"target {number}") for number in range(100)]
     more = [(f"more {number}" if number else "source 5", f"target {number + 50}") for number in range(100)]
     first, second = (
@@ -224,36 +216,26 @@ def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_
         for value in (False, True)
     )
     assert tagged.report == plain.report and "shared with valid or test" in tagged.report[1].dropped
-    own = tagged.report[0].kept
-    assert texts(tagged.train)[:own] == texts(plain.train)[:own]
-    assert texts(tagged.train)[own:] == [
-        (f"{CORPUS_TAG} {source}", target) for source, target in texts(plain.train)[own:]
-    ]
-    for name in ("id", "weight"):
-        assert tagged.train[name][:] == plain.train[name][:]
+    expected = plain.train.to_list()
+    for row in expected[plain.report[0].kept :]:
+        row["source"] = f"{CORPUS_TAG} {row['source']}"
+    assert tagged.train.to_list() == expected
     assert texts(tagged.valid) == texts(plain.valid) and texts(tagged.test) == texts(plain.test)
     assert tagged.train._fingerprint != plain.train._fingerprint
-
-
-def test_every_corpus_of_the_users_own_files_can_be_tagged() -> None:
-    """Also one of a kind that has a reader of its own."""
-    own = PileConfig(source_language="en", target_language="fr", tagged=True)
-    pairs = datasets.Dataset.from_dict({"source": ["a"], "target": ["b"]})
-    assert _add_corpus_tag(pairs, own)["source"][:] == [f"{CORPUS_TAG} a"]
 
 
 NEAR_COPIES = ["{}", "« {} »", "{}\u202f!", "{}."]
 
 
-def near(text: str, number: int) -> str:
+def near(text, number):
     return NEAR_COPIES[number % 4].format(text.upper() if number % 3 else text)
 
 
-def bare(text: str) -> str:
+def bare(text):
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
-def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path):
+def test_mixture_drops_near_copies_of_held_out_pairs(tmp_path):
     pairs = [(f"source {number}", f"target {number}") for number in range(200)]
     other = [(near(f"source {number}", number), f"other {number}") for number in range(200)]
     first, second = ({"kind": "files", "train": write_files(tmp_path / n, p)} for n, p in (("a", pairs), ("b", other)))
@@ -265,18 +247,20 @@ def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path):
     assert {"id", "source", "target", "weight", *KEYS, PAIR_HASH} == set(corpus.train.column_names)
 
 
-def test_repeated_pairs_equal_sides_and_near_copies_are_counted(tmp_path, caplog):
+def test_log_repetitions_counts_near_copies(tmp_path, caplog):
     caplog.set_level("INFO")
     pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d"), ("e", "E"), ("f", "f"), ("", "")]
     test = write_files(tmp_path / "test", [("c", "x"), ("C.", "y"), ("\u00ab c \u00bb", "z"), ("new", "neu")])
     valid = write_files(tmp_path / "valid", [("(A)", "w")])
     corpus = load(train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
     assert len(corpus.train) == 6
-    forms = "but for case, punctuation and whitespace"
-    assert f"train: 2 of 6 pairs repeat an earlier one, {forms}" in caplog.text
-    assert f"train: 2 of 6 pairs have one text on both sides, {forms}" in caplog.text
-    assert f"test: 3 of its 4 sources also stand in the training data, {forms}" in caplog.text
-    assert f"valid: 1 of its 1 sources also stand in the training data, {forms}" in caplog.text
+    forms = "ignoring case, punctuation and whitespace"
+    assert f"train: 2 of 6 pairs repeat an earlier pair, {forms}" in caplog.text
+    assert f"train: 2 of 6 pairs have equal sides, {forms}" in caplog.text
+    assert f"test: 3 of its 4 sources also occur in the training data, {forms}" in caplog.text
+    assert f"valid: 1 of its 1 sources also occur in the training data, {forms}" in caplog.text
     caplog.clear()
     load(train=valid, valid=test, test=test)
-    assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]
+    assert not [
+        record for record in caplog.records if "pairs repeat" in record.message or "equal sides" in record.message
+    ]

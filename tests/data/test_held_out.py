@@ -43,19 +43,19 @@ SPELT_SENTENCE = st.builds(
 )
 
 
-def spelled(text: str, spellings: list[Callable[[str], str]]) -> str:
+def spelled(text, spellings):
     for spelling in spellings:
         text = spelling(text)
     return text
 
 
-def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
+def parts(pairs, sizes):
     sources, targets = (np.array(list(map(sentence_key, side))) for side in zip(*pairs, strict=True))
     return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
 @given(pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
-def test_no_sentence_in_two_parts(pairs, size):
+def test_hold_out_puts_no_sentence_into_two_parts(pairs, size):
     try:
         part = parts(pairs, (size, size + 1))
     except InputError:
@@ -73,7 +73,7 @@ def test_no_sentence_in_two_parts(pairs, size):
 
 
 @given(pairs=st.lists(st.tuples(SENTENCE, SENTENCE), min_size=20, max_size=60, unique=True), random=st.randoms())
-def test_the_order_of_the_lines_does_not_matter(pairs, random):
+def test_hold_out_does_not_depend_on_order(pairs, random):
     shuffled = pairs.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     try:
@@ -83,7 +83,7 @@ def test_the_order_of_the_lines_does_not_matter(pairs, random):
     assert dict(zip(shuffled, parts(shuffled, (2, 3)), strict=True)) == expected
 
 
-def test_long_chains_stay_together():
+def test_hold_out_keeps_long_chains_together():
     chain = [(f"left {number // 2}", f"right {(number + 1) // 2}") for number in range(2000)]
     singles = [(f"left {number}", f"right {number}") for number in range(5000, 5300)]
     part = parts(chain + singles, (20, 20))
@@ -91,7 +91,7 @@ def test_long_chains_stay_together():
     assert sorted(np.bincount(part[len(chain) :])) == [20, 20, 260]
 
 
-def test_large_groups_are_as_likely_as_small_ones():
+def test_hold_out_chooses_large_groups_as_often():
     singles = [(f"alone {number}", f"seul {number}") for number in range(8000)]
     groups = [(f"shared {number // 4}", f"partagé {number}") for number in range(8000)]
     part = parts(singles + groups, (2000,))
@@ -99,7 +99,7 @@ def test_large_groups_are_as_likely_as_small_ones():
     assert 0.45 < share < 0.55
 
 
-def test_something_is_left_to_learn_from():
+def test_hold_out_leaves_training_pairs():
     for count in range(4, 40):
         pairs = [(f"left {number // 3}", f"right {number}") for number in range(count)]
         try:
@@ -111,12 +111,12 @@ def test_something_is_left_to_learn_from():
         parts([(f"left {number // 3}", f"right {number}") for number in range(6)] + [("one", "alone")], (2, 2))
 
 
-def test_too_few_groups_are_refused():
+def test_hold_out_refuses_too_few_groups():
     with pytest.raises(InputError, match=r"data\.valid"):
         parts([("the same", f"andere {number}") for number in range(100)], (10, 10))
 
 
-def test_holding_out_takes_few_bytes_a_pair():
+def test_hold_out_memory_per_pair():
     draw = np.random.default_rng(1)
     count = 200_000
     hashes, sources, targets = draw.integers(-(2**63), 2**63 - 1, (3, count))
@@ -127,7 +127,7 @@ def test_holding_out_takes_few_bytes_a_pair():
     assert most < 70 * count
 
 
-def test_the_split_never_changes():
+def test_hold_out_never_changes():
     draw = random.Random(1)
     pairs = [
         (f"Satz {draw.randrange(900)}{draw.choice('.!')}", f"Sentence {draw.randrange(900)}.") for _ in range(1000)
@@ -140,7 +140,7 @@ def test_the_split_never_changes():
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("text", ["Aujourd'hui, l'été est là", "straße 7 und 8b", "ὀδυσσεύς", "这是3个句子"])
-def test_another_spelling_is_the_same_sentence(text, spelling):
+def test_normal_form_ignores_other_spelling(text, spelling):
     assert normal_form(spelling(text)) == normal_form(text)
     assert sentence_key(spelling(text)) == sentence_key(text)
 
@@ -155,11 +155,11 @@ def test_another_spelling_is_the_same_sentence(text, spelling):
         ["I \u2764\ufe0f it", "i it"],
     ],
 )
-def test_these_are_one_sentence(texts):
+def test_normal_form_of_equal_sentences(texts):
     assert len({normal_form(text) for text in texts}) == 1
 
 
-def test_these_are_different_sentences():
+def test_normal_form_of_different_sentences():
     different = ["3.5", "35", "3.55", "été", "ete", "?!", "!?", "...", "\u266b", "1", "2", "का", "कि", "が", "か"]
     assert len({normal_form(text) for text in different}) == len(different)
     assert "" not in map(normal_form, different)
@@ -171,7 +171,7 @@ JOINING = st.sampled_from(
 
 
 @given(st.text(st.one_of(JOINING, st.characters(exclude_categories=["Cs"]))))
-def test_folding_characters_one_by_one_is_folding_the_text(text):
+def test_normal_form_folds_whole_text(text):
     whole = SPACING_ACCENT.sub("", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
     expected = PUNCTUATION_IN_NUMBER.sub(".", whole.translate(_NORMAL_FORM_TABLE)).replace("\0", "")
     assert normal_form(text) == (expected or "".join(whole.split()) or text)

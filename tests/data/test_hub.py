@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow
@@ -14,26 +13,25 @@ from pydantic import ValidationError
 
 from mt.config.data import FILE_FORMATS
 from mt.core.errors import InputError, RunError
-from mt.data.corpus import Corpus
 from tests.data.corpora import PAIRS, load, texts, write
 
 ROWS = [{"de": source, "en": target} for source, target in PAIRS]
 SPLITS = {"train": ROWS, "validation": ROWS[:3], "test": ROWS[:2]}
 
 
-def write_data_set(folder: Path, nested: bool) -> None:
+def write_dataset(folder, nested):
     for split, rows in SPLITS.items():
         lines = [json.dumps({"translation": row} if nested else row | {"note": 1}) for row in rows]
         write(folder / f"{split}.jsonl", lines)
 
 
-def load_hub(path: Path | str, **settings: object) -> Corpus:
+def load_hub(path, **settings):
     return load(kind="hub", path=str(path), **settings)
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_a_local_folder_in_the_hubs_layout(tmp_path, nested):
-    write_data_set(tmp_path, nested)
+def test_hub_reads_local_folder(tmp_path, nested):
+    write_dataset(tmp_path, nested)
     corpus = load_hub(tmp_path)
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == PAIRS[:3]
@@ -50,8 +48,8 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path, nested):
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_a_streamed_data_set_has_the_same_pairs(tmp_path, nested):
-    write_data_set(tmp_path, nested)
+def test_streamed_dataset_has_same_pairs(tmp_path, nested):
+    write_dataset(tmp_path, nested)
     whole, streamed = (load_hub(tmp_path, streaming=streaming) for streaming in (False, True))
     for split in ("train", "valid", "test"):
         assert getattr(streamed, split).to_dict() == getattr(whole, split).to_dict()
@@ -63,7 +61,7 @@ def test_a_streamed_data_set_has_the_same_pairs(tmp_path, nested):
         load_hub(tmp_path, target_language="fr", streaming=True)
 
 
-def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path):
+def test_streaming_reads_only_most_pairs(tmp_path):
     for split, rows in SPLITS.items():
         parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{split}-0.parquet")
     corpus = load_hub(tmp_path, most_pairs=5)
@@ -88,11 +86,11 @@ class NoNetwork(Exception):
         (RunError("disk full"), RunError, "^disk full$"),
     ],
 )
-def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message, tmp_path, monkeypatch):
+def test_failure_while_streaming_is_reported(failure, expected, message, tmp_path, monkeypatch):
     for split in ("train", "validation", "test"):
         write(tmp_path / f"{split}.jsonl", ['{"de": "a", "en": "b"}'])
 
-    def iterate(self: object, batch_size: int) -> Iterator[pyarrow.Table]:
+    def iterate(self, batch_size):
         yield pyarrow.table({"de": ["a"], "en": ["b"]})
         raise failure
 
@@ -103,10 +101,10 @@ def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message,
     assert texts(load_hub(tmp_path, streaming=True).train) == [("a", "b")]
 
 
-def test_an_unreachable_or_corrupted_data_set_names_the_way_out(tmp_path):
-    write(tmp_path / "corrupted" / "train.jsonl", ['{"de": "a", "en": bad'])
-    with pytest.raises(InputError, match=r"(?s)data\.path=.*corrupted: this dataset cannot be loaded.*data=files"):
-        load_hub(tmp_path / "corrupted")
+def test_missing_or_corrupted_dataset_is_reported(tmp_path):
+    write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this dataset cannot be loaded.*data=files"):
+        load_hub(tmp_path / "damaged")
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this dataset cannot be loaded.*data=files"):
         load_hub(tmp_path / "nothing")
 
@@ -114,27 +112,27 @@ def test_an_unreachable_or_corrupted_data_set_names_the_way_out(tmp_path):
 class TouchesAFile:
     """Its pickle, when it is loaded, does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self):
         return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
-def test_a_file_format_is_no_data_set(path):
+def test_hub_refuses_file_format_as_path(path):
     with pytest.raises(ValidationError, match=r"no dataset but a file format.*data=files or data=table"):
         load_hub(path)
     with pytest.raises(ValidationError, match="no dataset but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
 
 
-def test_all_file_formats_are_known():
+def test_file_formats_cover_packaged_modules():
     assert set(packaged_modules._PACKAGED_DATASETS_MODULES) <= FILE_FORMATS
 
 
 @pytest.mark.filterwarnings("ignore:The Pandas builder:FutureWarning")
-def test_nothing_that_a_data_set_brings_is_run(tmp_path, monkeypatch):
+def test_hub_runs_no_code_of_dataset(tmp_path, monkeypatch):
     # A name that a later version of the library may know, which then reads what lies in the current folder.
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -15,18 +14,18 @@ from mt.data.parallel import ProcessPool, parallel_map
 from tests.processes import pool_processes
 
 
-def doubled(number: int) -> tuple[int, int]:
+def doubled(number):
     print("what a library prints is no result")
     time.sleep(0.02)  # so that no process can do all
     return os.getpid(), 2 * number
 
 
-def killed(number: int) -> int:
+def killed(number):
     os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 
-def failing(number: int) -> int:
+def failing(number):
     return 1 // (number - 7)
 
 
@@ -39,7 +38,7 @@ def two_cores(monkeypatch):
     assert pool_processes() <= before
 
 
-def test_the_order_is_that_of_the_items():
+def test_parallel_map_keeps_order():
     found = list(parallel_map(doubled, iter(range(60))))
     assert [result for _, result in found] == [2 * number for number in range(60)]
     processes = {process for process, _ in found[3:]}
@@ -49,14 +48,14 @@ def test_the_order_is_that_of_the_items():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_few_items_start_no_process(count):
+def test_parallel_map_of_few_items_starts_no_process(count):
     assert [process for process, _ in parallel_map(doubled, range(count))] == [os.getpid()] * count
 
 
-def test_few_items_are_held_at_a_time():
+def test_parallel_map_reads_few_items_ahead():
     taken = []
 
-    def items() -> Iterator[int]:
+    def items():
         for number in range(50):
             taken.append(number)
             yield number
@@ -65,8 +64,8 @@ def test_few_items_are_held_at_a_time():
         assert len(taken) <= done + 7
 
 
-def test_a_mistake_in_the_items_comes_through():
-    def items() -> Iterator[int]:
+def test_parallel_map_raises_error_of_items():
+    def items():
         yield from range(20)
         raise InputError("line 21 is broken")
 
@@ -74,20 +73,20 @@ def test_a_mistake_in_the_items_comes_through():
         list(parallel_map(doubled, items()))
 
 
-def test_whoever_stops_early_leaves_no_process():
+def test_closed_parallel_map_leaves_no_process():
     results = parallel_map(doubled, range(1000))
     assert [next(results)[1] for _ in range(10)] == list(range(0, 20, 2))
     results.close()  # type: ignore[attr-defined]
 
 
-def test_a_process_that_dies_is_reported() -> None:
+def test_parallel_map_reports_dead_process():
     with pytest.raises(RunError, match=r"a process that prepared the data has ended; .* run out of memory"):
         list(parallel_map(killed_later, range(20)))
     with pytest.raises(ZeroDivisionError):  # a bug of ours
         list(parallel_map(failing, range(20)))
 
 
-def test_submit_reports_a_process_that_has_died() -> None:
+def test_pool_submit_reports_dead_process():
     pool = ProcessPool(killed, 1)
     with pytest.raises(RunError):
         pool.submit(4)()
@@ -96,7 +95,7 @@ def test_submit_reports_a_process_that_has_died() -> None:
     pool.close()
 
 
-def test_a_pool_begins_anew_after_its_end() -> None:
+def test_closed_pool_starts_new_processes():
     others = pool_processes()  # of the tests before
     pool = ProcessPool(doubled, 2)
     assert [result()[1] for result in [pool.submit(number) for number in range(9)]] == list(range(0, 18, 2))
@@ -108,7 +107,7 @@ def test_a_pool_begins_anew_after_its_end() -> None:
     pool.close()
 
 
-def test_a_pool_of_none_works_in_this_process() -> None:
+def test_pool_without_processes_works_in_this_process():
     assert ProcessPool(doubled, 0).submit(4)() == (os.getpid(), 8)
 
 
@@ -124,13 +123,13 @@ for process in parallel.parallel_map(slow, count()):
 """
 
 
-def slow(number: int) -> int:
+def slow(number):
     time.sleep(0.02)
     return os.getpid()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_no_process_outlives_the_one_that_is_ended(sent):
+def test_parallel_map_processes_end_with_parent(sent):
     """As Ctrl-C does, the signal goes to the whole process group."""
     whole = subprocess.Popen(
         [sys.executable, "-c", ENDLESS],
@@ -154,11 +153,11 @@ def test_no_process_outlives_the_one_that_is_ended(sent):
     assert said.count("Traceback") == (sent == signal.SIGINT)  # that of the KeyboardInterrupt, which the program tells
 
 
-def killed_later(number: int) -> int:
+def killed_later(number):
     return number if number < 3 else killed(number)
 
 
-def test_what_the_processes_import_is_small():
+def test_pool_processes_import_neither_torch_nor_datasets():
     """Each of them would take several times the memory otherwise."""
     program = "import sys, mt.data.pairs, mt.data.samples; print({'torch', 'datasets'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

@@ -17,7 +17,7 @@ def _count(workers, device, section=""):
     return worker_count(TrainingConfig(workers=workers), torch.device(device), 1, section)
 
 
-def test_more_workers_than_devices_are_refused(monkeypatch):
+def test_worker_count_refuses_more_workers_than_devices(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert _count("auto", "cuda") == 2
     assert _count("auto", "cuda:1") == 1
@@ -28,7 +28,7 @@ def test_more_workers_than_devices_are_refused(monkeypatch):
             _count(3, device)
 
 
-def test_many_more_workers_than_cores_are_refused(monkeypatch):
+def test_worker_count_limits_workers_per_core(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     assert _count(8, "cpu") == 8
     with pytest.raises(InputError, match="has 2 CPU cores, which at most 8 workers may share"):
@@ -38,13 +38,13 @@ def test_many_more_workers_than_cores_are_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("threads", "batch_tokens", "expected"), [(0, 2048, 2), (0, 100_000, 16), (4, 100_000, 4), (0, 500, 1)]
 )
-def test_training_takes_every_core_that_a_batch_keeps_busy(monkeypatch, threads, batch_tokens, expected):
+def test_workers_on_cpu_by_batch_tokens(monkeypatch, threads, batch_tokens, expected):
     monkeypatch.setattr("mt.training.command.cpu_threads", lambda: 16)
     settings = TrainingConfig(workers="auto", threads=threads, batch_tokens=batch_tokens)
     assert worker_count(settings, torch.device("cpu"), workers_on_cpu(settings)) == expected
 
 
-def test_translating_takes_one_process_on_a_cpu():
+def test_translation_on_cpu_has_one_worker():
     assert worker_count(TranslateConfig(run="runs/demo", workers="auto"), torch.device("cpu"), 1) == 1
 
 
@@ -66,7 +66,7 @@ def group():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_several_workers_get_a_replica_without_gradients_and_one_gets_the_module(group, size):
+def test_replicate_wraps_module_for_several_workers(group, size):
     module, workers = Loss(), Workers(torch.device("cpu"))
     workers.size = size
     replica = replicate(module, torch.arange(3.0), workers, torch.float32)
@@ -81,6 +81,6 @@ def test_several_workers_get_a_replica_without_gradients_and_one_gets_the_module
     assert module.weight.grad.tolist() == [0, 3, 6]
 
 
-def test_tensors_that_are_not_sharded_stay_as_they_are():
+def test_unsharded_tensors_are_unchanged():
     tensor = torch.ones(2)
     assert full_tensor(tensor) is sharded_like(tensor, torch.zeros(2)) is tensor and not is_sharded(tensor)

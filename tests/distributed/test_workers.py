@@ -93,7 +93,7 @@ def _wait_for_checkpoint(config, update):
         pytest.param("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}, marks=pytest.mark.slow),
     ],
 )
-def test_two_workers_learn_what_one_learns(folder, architecture, settings):
+def test_two_workers_train_same_model_as_one(folder, architecture, settings):
     one, two, sharded = (
         _config(folder, name, architecture, **settings, shard=name == "sharded") for name in ("one", "two", "sharded")
     )
@@ -108,7 +108,7 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_worker_stops_all_and_any_number_resumes(folder):
+def test_signal_to_worker_stops_all_and_any_number_resumes(folder):
     updates = 0
     for way in ("torchrun", "sharded", "alone"):
         config = _config(folder, "stopped", max_updates=3000, shard=way == "sharded")
@@ -134,7 +134,7 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_resumes(folder):
         pytest.param(3, {}, marks=pytest.mark.slow),
     ],
 )
-def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
+def test_several_workers_resume_bitwise(folder, workers, settings):
     whole, stopped = (_config(folder, name, max_updates=50, **settings) for name in ("whole", "stopped"))
     assert _run(whole, workers)[0] == 0
     together = Together(toy.words(stopped), workers)
@@ -147,7 +147,7 @@ def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
 
 
 @pytest.mark.slow
-def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder):
+def test_local_workers_end_together_and_resume(folder):
     """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
     one, two = (_config(folder, name, max_updates=70, workers=workers) for name, workers in (("one", 1), ("two", 2)))
     train(one)
@@ -178,7 +178,7 @@ def _heard_at(pid):
     return [one.laddr.ip for one in psutil.Process(pid).net_connections("inet") if one.status == psutil.CONN_LISTEN]
 
 
-def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
+def test_worker_that_dies_at_start_is_reported(folder):
     leader = _start(_config(folder, "died", workers=2))
     wait_for(lambda: local_workers_of(leader))
     local_workers_of(leader)[0].kill()
@@ -186,13 +186,13 @@ def test_a_worker_that_dies_before_it_begins_is_not_waited_for(folder):
     assert status == 1 and "worker 1 ended before it had begun" in said and "Traceback" not in said, said
 
 
-def test_a_leader_that_hears_nothing_ends_when_a_worker_has_died():
+def test_blocked_main_process_ends_after_death_of_worker():
     status, said = finish(lead_one("die"), 60)
     assert status == 1 and "worker 1 has died (exit code 7)" in said, said
 
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
-def test_a_worker_ends_when_its_leader_is_killed(seconds):
+def test_worker_ends_when_main_process_is_killed(seconds):
     leader = lead_one("sleep")
     wait_for(lambda: local_workers_of(leader))
     (worker,) = local_workers_of(leader)
@@ -202,13 +202,13 @@ def test_a_worker_ends_when_its_leader_is_killed(seconds):
     wait_until_ended(worker.pid)
 
 
-def test_torchrun_and_workers_are_refused_together(folder):
+def test_workers_setting_is_refused_with_torchrun(folder):
     status, said = _run(_config(folder, "both", workers=3), 2)
     assert status != 0 and said.count("torchrun sets the number of workers") == 1
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_nothing_had_been(folder):
+def test_torchrun_restarts_killed_worker(folder):
     whole, killed = _config(folder, "whole", max_updates=50), _config(folder, "killed", max_updates=50, shard=True)
     train(whole)
     process = torchrun(toy.words(killed), 2, "--max-restarts=1")
@@ -244,7 +244,7 @@ IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
         ValueError("gloo"),
     )),
 ])  # fmt: on
-def test_errors_of_other_workers_and_the_network_are_reported_from_bugs(error, kind, start, end, monkeypatch):
+def test_connection_errors_are_translated(error, kind, start, end, monkeypatch):
     """Those that see the death of another worker must not keep it to themselves (``mt.core.process``)."""
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
@@ -255,12 +255,12 @@ def test_errors_of_other_workers_and_the_network_are_reported_from_bugs(error, k
     assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
-def _silent(info: RankInfo):
+def _silent(info):
     with worker_group(torch.device("cpu"), info):
         time.sleep(120)
 
 
-def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
+def test_silent_worker_is_reported_after_step_timeout(monkeypatch):
     """As after a power cut, which closes no connection."""
     monkeypatch.setattr("mt.distributed.workers.STEP_TIMEOUT", timedelta(seconds=5))
     with (
@@ -283,7 +283,7 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_mistake_is_reported_once(folder):
+def test_config_error_is_reported_once(folder):
     words = toy.words(_config(folder, "wrong"))
     status, said = finish(Together([*words, "training.max_updats=3"], 2))
     assert status != 0 and said.count("nearest: training.max_updates") == 1
@@ -294,19 +294,19 @@ def test_a_mistake_is_reported_once(folder):
 
 
 @pytest.mark.parametrize("size", range(1, 6))
-def test_shares_are_put_together_in_their_order(size):
+def test_interleave_reverses_share(size):
     workers = [Workers(torch.device("cpu")) for _ in range(size)]
     for rank, worker in enumerate(workers):
         worker.rank, worker.size = rank, size
     assert interleave([worker.share("abcd") for worker in workers]) == list("abcd")
 
 
-def test_one_worker_agrees_with_itself():
+def test_max_over_workers_of_single_worker():
     alone = Workers(torch.device("cpu"))
     assert alone.max_over_workers(None) is None and alone.max_over_workers(15) == 15
 
 
-def _sharded_lstm(workers: Workers):
+def _sharded_lstm(workers):
     model = toy.model("rnn")
     return shard(Objective(model, TrainingConfig()).train(), model.blocks, workers)
 
@@ -315,14 +315,14 @@ def _learn_from_a_pair(replica):
     replica(collate([[5, 6]], [[7]])).backward()
 
 
-def _as_worker(info: RankInfo):
+def _as_worker(info):
     torch.set_num_threads(1)  # as in conftest.py
     with worker_group(torch.device("cpu"), info) as workers:
         _learn_from_a_pair(_sharded_lstm(workers))
 
 
 @pytest.mark.slow
-def test_a_sharded_lstm_leaves_its_weights_where_they_are(monkeypatch):
+def test_sharded_lstm_does_not_flatten_weights(monkeypatch):
     """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
     with local_workers(2, _as_worker) as info, worker_group(torch.device("cpu"), info) as workers:
         replica = _sharded_lstm(workers)

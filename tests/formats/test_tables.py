@@ -107,7 +107,7 @@ def test_different_lengths_name_both_counts(tmp_path):
 def test_missing_empty_and_useless_files(tmp_path):
     with pytest.raises(InputError, match="data.train: .*gone.de: no such file"):
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
-    with pytest.raises(InputError, match="it has no pairs"):
+    with pytest.raises(InputError, match="no pairs found"):
         load(kind="files", train=write_files(tmp_path, []))
     with pytest.raises(InputError, match="none of 3 train pairs can be used: 3 empty"):
         load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
@@ -239,7 +239,7 @@ def test_bad_rows_stop_or_are_left_out_and_counted(tmp_path, name, head, row, ba
         caplog.clear()
         corpus = load(**options, skip_bad_rows=True)
         assert (len(corpus.train), corpus.report[0].dropped["unreadable"]) == (28, 2)
-        assert f"{path}: 2 of 32 rows cannot be read and are left out; the first: {message}" in caplog.text
+        assert f"{path}: 2 of 32 rows cannot be read and are skipped; the first: {message}" in caplog.text
 
 
 def test_a_moved_file_with_bad_rows_has_the_same_checksum(tmp_path):

@@ -52,7 +52,7 @@ def small_windows(monkeypatch):
     monkeypatch.setattr("mt.translation.lines.WINDOW_LINES", 32)
 
 
-def config(folder: Path, output: Path, method: str = "back_translation", **changes: object) -> SynthesisConfig:
+def config(folder, output, method="back_translation", **changes):
     settings: dict[str, object] = {"method": method, "output": str(output), "threads": 1}
     settings |= {
         "back_translation": {"run": str(folder / "runs/backward"), "input": str(folder / "mono.yy")},
@@ -61,7 +61,7 @@ def config(folder: Path, output: Path, method: str = "back_translation", **chang
     return SynthesisConfig.model_validate(settings | changes)
 
 
-def made(config: SynthesisConfig) -> tuple[list[dict], dict]:
+def made(config):
     """Runs the command; returns the rows of the table and its provenance."""
     synthesize(config)
     output = Path(config.output)
@@ -98,7 +98,7 @@ STOPS = [(Translator, "hypotheses", 2), (command, "write_json", 1), (output_modu
     [("back_translation", {}), ("back_translation", {"method": "sample"}), ("distillation", {"beam_size": 1})],
     ids=str,
 )
-def test_a_stopped_command_makes_the_same_table(folder, method, decoding, tmp_path):
+def test_resumed_synthesis_writes_same_table(folder, method, decoding, tmp_path):
     whole, stopped = (config(folder, tmp_path / name, method, decoding=decoding) for name in ("a.jsonl", "b.jsonl"))
     synthesize(whole)
     for holder, function, call in STOPS:
@@ -110,13 +110,13 @@ def test_a_stopped_command_makes_the_same_table(folder, method, decoding, tmp_pa
         Path(stopped.output).unlink()
 
 
-def _written(output: Path) -> tuple[bytes, dict]:
+def _written(output):
     record = read_json(output.with_suffix(".provenance.json"))
     del record["code_revision"]  # a developer may change the code meanwhile
     return output.read_bytes(), record
 
 
-def _stop(config: SynthesisConfig, holder: object, function: str, call: int) -> None:
+def _stop(config, holder, function, call):
     """Runs the command up to the n-th call of a function."""
     calls = count(1)
     original = getattr(holder, function)
@@ -132,7 +132,7 @@ def _stop(config: SynthesisConfig, holder: object, function: str, call: int) -> 
             synthesize(config)
 
 
-def test_two_workers_make_the_table_of_one(folder, tmp_path):
+def test_two_workers_write_same_table(folder, tmp_path):
     rows, record = made(config(folder, tmp_path / "one.jsonl"))
     rows_of_two, record_of_two = made(config(folder, tmp_path / "two.jsonl", workers=2))
     scores, scores_of_two = ([row.pop("score") for row in table] for table in (rows, rows_of_two))
@@ -141,7 +141,7 @@ def test_two_workers_make_the_table_of_one(folder, tmp_path):
     assert record_of_two["passes"] == record["passes"]
 
 
-def test_a_finished_table_stays_as_it_is(folder, tmp_path, caplog):
+def test_finished_table_is_unchanged(folder, tmp_path, caplog):
     first = config(folder, tmp_path / "back.jsonl")
     made(first)
     before = (tmp_path / "back.jsonl").stat().st_mtime_ns
@@ -151,7 +151,7 @@ def test_a_finished_table_stays_as_it_is(folder, tmp_path, caplog):
     assert "is finished" in caplog.text and (tmp_path / "back.jsonl").stat().st_mtime_ns == before
 
 
-def test_distillation_translates_the_training_sources_alone(folder, tmp_path):
+def test_distillation_translates_only_training_sources(folder, tmp_path):
     rows, record = made(config(folder, tmp_path / "distilled.jsonl", "distillation"))
     sources = (folder / "train.xx").read_text().splitlines()
     (done,) = record["passes"]
@@ -171,7 +171,7 @@ def _as_if_trained(run):
     write_json(run / "provenance.json", provenance)
 
 
-def test_nothing_held_out_is_in_what_a_corpus_gives(folder, tmp_path):
+def test_distilled_pairs_exclude_held_out_sentences(folder, tmp_path):
     """Neither side of a made pair is a held-out sentence, though the model writes one."""
     keys = held_out_keys(load_run_corpus(folder / "runs/forward"))
     rows, _ = made(config(folder, tmp_path / "all.jsonl", "distillation"))
@@ -194,7 +194,7 @@ def test_nothing_held_out_is_in_what_a_corpus_gives(folder, tmp_path):
     assert fewer == [row for row in rows if row["yy"] != written]
 
 
-def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(folder, tmp_path):
+def test_mixture_tags_table_and_drops_held_out_sentences(folder, tmp_path):
     (tmp_path / "mono.yy").write_bytes((folder / "test.yy").read_bytes() + (folder / "mono.yy").read_bytes())
     output = tmp_path / "back.jsonl"
     rows, _ = made(config(folder, output, input=str(tmp_path / "mono.yy")))
@@ -234,7 +234,7 @@ def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(fold
     assert record["passes"][0]["lines"] == len(pairs) and not any(CORPUS_TAG in row["xx"] for row in distilled)
 
 
-def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:
+def refused(config, caplog):
     """Returns the one message of a command that is refused, and leaves nothing behind."""
     folder = Path(config.output).parent
     before = sorted(folder.iterdir()) if folder.exists() else []
@@ -246,7 +246,7 @@ def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:
     return errors[0]
 
 
-def test_bad_input_is_one_message(folder, tmp_path, caplog):
+def test_synthesis_reports_unusable_input(folder, tmp_path, caplog):
     output, runs = tmp_path / "out.jsonl", folder / "runs"
     shutil.copy(folder / "mono.yy", tmp_path / "mono.xx")
     (tmp_path / "empty").touch()
@@ -288,7 +288,7 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         assert message in refused(config(folder, place, method, **settings), caplog), message
 
 
-def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
+def test_resumed_synthesis_refuses_other_settings(folder, tmp_path, caplog):
     made(config(folder, tmp_path / "back.jsonl"))
     message = refused(config(folder, tmp_path / "back.jsonl", decoding={"beam_size": 1}), caplog)
     assert "decoding.beam_size: null then, now 1" in message and "\n  run" not in message
@@ -310,6 +310,6 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
         ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "run has 2 models"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings, message):
+def test_synthesis_config_rejects_inconsistent_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         SynthesisConfig.model_validate({"run": "a", "output": "a.jsonl"} | settings)

@@ -22,10 +22,10 @@ from mt.synthesis.command import find_fault
         ("non non non", "no no no no", "loop"),
     ],
 )
-def test_fault(line, translation, reason):
+def test_find_fault(line, translation, reason):
     assert find_fault(line, translation, ("fr", "en")) == reason
 
 
 @pytest.mark.parametrize(("languages", "reason"), [(("fr", "zh"), "loop"), (("zh", "zh"), None), (("fr", "fr"), None)])
-def test_characters_are_repeated_in_languages_without_spaces(languages, reason):
+def test_find_fault_counts_characters_without_spaces(languages, reason):
     assert find_fault("不不不不 哈", "好好好好", languages) == reason

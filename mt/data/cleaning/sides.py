@@ -33,7 +33,6 @@ EQUIVALENT_LANGUAGES = {
     "nb": "no",
     "nn": "no",
     "id": "ms",
-    ,
 }
 """Maps a language to another one that is treated as the same: the two cannot be told apart in a single sentence, or the
 model has one label for both."""

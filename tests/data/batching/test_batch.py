@@ -19,7 +19,7 @@ def table(pairs):
 
 
 @given(PAIRS, st.integers(16, 400), st.integers(16, 400), st.integers(4, 40), st.integers(1, 40))
-def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs, source, target, sentences, longest):
+def test_pack_places_every_sentence_once(pairs, source, target, sentences, longest):
     batch = pack(table(pairs), PackedShape(source, target, sentences, longest))
     expected = {
         "source": [[*s, EOS] for s, _ in pairs],
@@ -46,7 +46,7 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
 
 
 @given(PAIRS, st.integers(10, 100))
-def test_padded_batches_hold_the_same_pairs(pairs, batch_tokens):
+def test_packed_batch_to_padded_keeps_pairs(pairs, batch_tokens):
     batch = pack(table(pairs), PackedShape(300, 300, 30, 26))
     padded = batch.to_padded(batch_tokens)
     assert sum(part.target_tokens for part in padded) == batch.target_tokens
@@ -60,7 +60,7 @@ def test_padded_batches_hold_the_same_pairs(pairs, batch_tokens):
 
 
 @given(st.integers(1, 60), st.integers(1, 8), st.integers(0, 99))
-def test_batches_are_about_equally_full(count, batches, seed):
+def test_divide_evenly_balances_tokens(count, batches, seed):
     random = np.random.default_rng(seed)
     source = random.integers(1, 30, count + batches)
     lengths = np.stack([source, np.rint(source * random.uniform(0.8, 1.2, len(source))).astype(int).clip(1)])
@@ -71,7 +71,7 @@ def test_batches_are_about_equally_full(count, batches, seed):
     assert (np.ptp(sums, axis=0) <= 1.5 * lengths.max()).all()
 
 
-def test_little_of_the_rows_is_left_over():
+def test_packed_shape_leaves_little_padding():
     """Of batches of 1,024 tokens, and of 12,500, with sentences as long as news."""
     random = np.random.default_rng(0)
     for tokens, left_over in ((1024, 0.03), (12_500, 0.01)):

@@ -1,17 +1,15 @@
-"""Every pair once an epoch, within the budget, in a plan that depends on its arguments alone."""
+"""Batches of an epoch: their pairs, sizes and order, for one worker and for several."""
 
 import contextlib
 import dataclasses
 import threading
 import tracemalloc
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 
 import datasets
 import numpy as np
-import pyarrow
 import pytest
 import torch
 from hypothesis import given
@@ -19,11 +17,10 @@ from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
 from mt.core.errors import RunError
-from mt.data.batching.batch import Batch, PackedBatch, collate
+from mt.data.batching.batch import collate
 from mt.data.batching.batches import BatchSettings, TrainingBatches, encoded_lengths, evaluation_batches
 from mt.data.batching.plan import draw_repetitions, plan_epoch, replan, sort_by_length
 from mt.distributed.workers import Workers, interleave
-from mt.text.layer import TextLayer
 from mt.text.placeholders import all_placeholders
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
@@ -40,14 +37,14 @@ PLANNED_OR_CHANGED = pytest.mark.parametrize(("sampling", "augmentation"), [(0.0
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
 
-def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
+def plan(lengths, weight=1.0, **changes):
     sides = np.array(lengths, dtype=np.int32).T
     arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
     return plan_epoch(sides, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
-def test_every_row_once_and_within_the_budget(lengths, seed, epoch, batch_tokens):
+def test_plan_epoch_covers_rows_within_batch_tokens(lengths, seed, epoch, batch_tokens):
     batches = plan(lengths, seed=seed, epoch=epoch, batch_tokens=batch_tokens)
     assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
     for rows in batches:
@@ -55,7 +52,7 @@ def test_every_row_once_and_within_the_budget(lengths, seed, epoch, batch_tokens
         assert len(rows) == 1 or len(rows) * longest <= batch_tokens
 
 
-def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
+def test_plan_epoch_differs_by_epoch_and_seed():
     lengths = [(5 + number % 7, 5 + number % 5) for number in range(500)]
     plans = [plan(lengths, seed=seed, epoch=epoch) for seed, epoch in [(1, 0), (1, 1), (2, 0)]]
     compositions = [{tuple(sorted(rows)) for rows in batches} for batches in plans]
@@ -65,32 +62,17 @@ def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
     assert all(order not in (sorted(order), sorted(order)[::-1]) for order in longest)
 
 
-@given(lengths=LENGTHS, weight=st.floats(0.1, 4), epoch=st.integers(0, 3))
-def test_weights_repeat_rows(lengths, weight, epoch):
-    rows = np.concatenate([[], *plan(lengths, weight=weight, epoch=epoch)]).astype(int)
-    times = np.bincount(rows, minlength=len(lengths))
-    weight = float(np.float32(weight))
-    assert set(times) <= {int(np.floor(weight)), int(np.ceil(weight))}
-
-
-@pytest.mark.parametrize("batch_tokens", [1500, 4096])
-def test_little_padding(batch_tokens):
+def test_plan_epoch_leaves_little_padding():
     draw = np.random.default_rng(1)
-    # As long as image captions are, and as closely related.
+    # The lengths of image captions.
     source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
     target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
-    batches = plan_epoch(
-        np.stack([source, target]), np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens
-    ).batches
-    padded = {
-        side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
-        for side, lengths in (("source", source), ("target", target))
-    }
-    assert padded["target"] <= 0.05
-    assert padded["source"] <= 0.05
+    batches = plan([*zip(source, target, strict=True)], batch_tokens=1500)
+    for lengths in (source, target):
+        assert lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches) >= 0.95
 
 
-def test_collate():
+def test_collate_pads_and_adds_bos_and_eos():
     batch = collate([[10, 11], [12]], [[13], [14, 15, 16]])
     assert batch.ids.tolist() == [0, 1]
     assert batch.source.tolist() == [[10, 11, EOS], [12, EOS, PAD]]
@@ -132,20 +114,20 @@ def pairs(layer):
 
 
 def training_batches(
-    pairs: datasets.Dataset,
-    layer: TextLayer,
-    augmentation: AugmentationConfig = UNCHANGED,
-    sampling: float = 0.0,
-    seed: int = 1,
-    batch_tokens: int = 200,
-    workers: Workers = ALONE,
-    packed: bool = False,
-) -> TrainingBatches:
+    pairs,
+    layer,
+    augmentation=UNCHANGED,
+    sampling=0.0,
+    seed=1,
+    batch_tokens=200,
+    workers=ALONE,
+    packed=False,
+):
     return TrainingBatches(pairs, [layer], BatchSettings(augmentation, sampling, seed, batch_tokens, packed), workers)
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_ids_tell_which_pairs_a_batch_holds(pairs, layer, tokenizers, sampling):
+def test_batch_ids_identify_pairs(pairs, layer, tokenizers, sampling):
     texts = {pair["id"]: layer.prepare_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
     for batch in training_batches(pairs, layer, UNCHANGED, sampling).epoch(0):
@@ -160,29 +142,36 @@ def test_ids_tell_which_pairs_a_batch_holds(pairs, layer, tokenizers, sampling):
 
 
 class ThreadWorker(Workers):
-    """One of several workers that are threads."""
+    """A worker that is a thread of this process."""
 
-    def __init__(self, rank: int, barrier: threading.Barrier, exchanged: list) -> None:
+    def __init__(self, rank, barrier, gathered):
         super().__init__(torch.device("cpu"))
         self.rank, self.size = rank, barrier.parties
-        self._barrier, self._exchanged = barrier, exchanged
+        self._barrier, self._gathered = barrier, gathered
 
-    def gather_objects(self, own: pyarrow.Table) -> list[pyarrow.Table]:
+    def gather_objects(self, own):
         self._barrier.wait()
-        self._exchanged[self.rank] = own
+        self._gathered[self.rank] = own
         self._barrier.wait()
-        return list(self._exchanged)
+        return list(self._gathered)
 
-    def run_on_main(self, make: Callable) -> object:
+    def run_on_main(self, make):
         return make()
 
 
-def rows_of(batches: list[Batch]) -> list[list]:
+def shares_of_workers(count, make):
+    """Return the result of ``make`` for each of several workers, which run in threads."""
+    barrier, gathered = threading.Barrier(count, timeout=60), [None] * count
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda rank: make(ThreadWorker(rank, barrier, gathered)), range(count)))
+
+
+def rows_of(batches):
     return [[batch.ids.tolist(), batch.source.tolist(), batch.target.tolist()] for batch in batches]
 
 
 @PLANNED_OR_CHANGED
-def test_an_epoch_can_be_entered_anywhere(pairs, layer, sampling, augmentation, monkeypatch):
+def test_epoch_starts_at_any_batch(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
     batches = training_batches(pairs, layer, augmentation, sampling, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
@@ -200,12 +189,10 @@ def test_an_epoch_can_be_entered_anywhere(pairs, layer, sampling, augmentation, 
 
 
 @PLANNED_OR_CHANGED
-def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shared_by_workers(
-    pairs, layer, sampling, augmentation, monkeypatch
-):
+def test_packed_epoch_covers_pairs_and_starts_at_any_batch(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
 
-    def rows(batches: Iterable[PackedBatch]) -> list[list]:
+    def rows(batches):
         return [[batch.pairs["id"].to_pylist(), batch.rows.tolist()] for batch in batches]
 
     make = partial(training_batches, pairs, layer, augmentation, sampling, batch_tokens=300, packed=True)
@@ -220,18 +207,20 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
     assert batches.packed_shape and 0.75 < mean / batches.packed_shape.target <= 1
     for start in (0, 4, 5, len(whole)):
         assert rows(make().epoch(4, start)) == whole[start:]
-    barrier, exchanged = threading.Barrier(2), [None, None]
-    with ThreadPoolExecutor(2) as pool:
-        workers = [ThreadWorker(rank, barrier, exchanged) for rank in range(2)]
-        shares = list(pool.map(lambda worker: list(make(workers=worker).epoch(4)), workers))
-    for batch, *parts in zip(epoch, *shares, strict=True):
+
+
+@PLANNED_OR_CHANGED
+def test_workers_share_packed_batches(pairs, layer, sampling, augmentation, monkeypatch):
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+    make = partial(training_batches, pairs, layer, augmentation, sampling, batch_tokens=300, packed=True)
+    shares = shares_of_workers(2, lambda worker: list(make(workers=worker).epoch(4)))
+    for batch, *parts in zip(make().epoch(4), *shares, strict=True):
         together = [part.to_padded(10_000)[0] for part in parts]
         assert sorted(batch.pairs["id"].to_pylist()) == sorted(sum((part.ids.tolist() for part in together), []))
         assert batch.target_tokens == sum(part.target_tokens for part in together)
 
 
-def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(pairs, layer):
-    """Corpora of small weight."""
+def test_packed_shape_without_batches_in_first_epoch(pairs, layer):
     rare = pairs.remove_columns("weight").add_column("weight", [1e-9] * len(pairs))
     batches = training_batches(rare, layer, batch_tokens=300, packed=True)
     assert batches.batches_in_epoch(0) == 0 and batches.packed_shape
@@ -239,7 +228,7 @@ def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
     assert batches.packed_shape.enlarged_for(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
 
 
-def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
+def test_subword_sampling_keeps_padding_and_batch_size(pairs, layer):
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 10)
@@ -254,49 +243,42 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
             assert sum(int(one.sum()) for one in padded) / sum(one.numel() for one in padded) < 0.1
 
 
-def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned():
-    for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
-        for count in (1, 2, 5, 9):
-            batches = replan(np.array([lengths, lengths]), count, np.random.default_rng(1))
-            assert len(batches) == count and all(map(len, batches))
-            assert sorted(np.concatenate(batches)) == list(range(9))
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+@pytest.mark.parametrize("lengths", [[3] * 9, [1] * 8 + [50], [2, 3, 5, 8, 13, 21, 34, 55, 89]], ids=str)
+def test_replan_returns_planned_number_of_batches(lengths, count):
+    batches = replan(np.array([lengths, lengths]), count, np.random.default_rng(1))
+    assert len(batches) == count and all(map(len, batches))
+    assert sorted(np.concatenate(batches)) == list(range(9))
 
 
-def test_one_long_sample_makes_no_large_batches_of_the_others():
+def test_replan_isolates_long_sample():
     lengths = np.array([4] * 300 + [300])
     assert sorted(map(len, replan(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @PLANNED_OR_CHANGED
-def test_workers_share_the_batches_that_one_would_have(pairs, layer, sampling, augmentation, monkeypatch):
+def test_workers_share_batches_of_single_worker(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
-    one = training_batches(pairs, layer, augmentation, sampling, batch_tokens=100)
-    alone = [*one.epoch(0, 7), *one.epoch(1)]
-    barrier = threading.Barrier(3, timeout=60)
-    exchanged: list[pyarrow.Table] = [None] * 3
 
-    def work(rank: int) -> list[Batch]:
-        worker = ThreadWorker(rank, barrier, exchanged)
+    def batches_of(worker):
         batches = training_batches(pairs, layer, augmentation, sampling, batch_tokens=100, workers=worker)
         return [*batches.epoch(0, 7), *batches.epoch(1)]
 
-    def sentences(batch: Batch) -> list[list[int]]:
+    def sentences(batch):
         return [[token for token in row if token != PAD] for row in batch.target.tolist()] if len(batch.ids) else []
 
-    with ThreadPoolExecutor(3) as pool:
-        shares = list(pool.map(work, range(3)))
-    for whole, *parts in zip(alone, *shares, strict=True):
+    for whole, *parts in zip(batches_of(ALONE), *shares_of_workers(3, batches_of), strict=True):
         assert interleave([part.ids.tolist() for part in parts]) == whole.ids.tolist()
         assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
-@pytest.mark.parametrize(("sampling", "augmentation", "processes"), [(0.0, UNCHANGED, 2), (0.3, CHANGED, 2)])
-def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, processes, monkeypatch):
+@PLANNED_OR_CHANGED
+def test_processes_make_same_batches(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)
     alone = TrainingBatches(pairs, [layer], settings, ALONE)
     before = pool_processes()
-    batches = TrainingBatches(pairs, [layer], dataclasses.replace(settings, processes=processes), ALONE)
+    batches = TrainingBatches(pairs, [layer], dataclasses.replace(settings, processes=2), ALONE)
     with contextlib.closing(batches):
         assert rows_of(list(batches.epoch(0, 7))) == rows_of(list(alone.epoch(0, 7)))
         started = pool_processes() - before
@@ -305,7 +287,7 @@ def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, p
     assert not started & pool_processes()
 
 
-def test_a_process_that_is_killed_is_reported(pairs, layer, monkeypatch):
+def test_feed_reports_killed_process(pairs, layer, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     before = pool_processes()
     batches = TrainingBatches(pairs, [layer], BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
@@ -318,7 +300,7 @@ def test_a_process_that_is_killed_is_reported(pairs, layer, monkeypatch):
     assert pool_processes() <= before
 
 
-def test_no_sample_is_longer_than_the_longest_sentence(pairs, layer):
+def test_samples_are_not_longer_than_longest_sentence(pairs, layer):
     batches = training_batches(pairs, layer, UNCHANGED, 0.9, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
@@ -327,8 +309,8 @@ def test_no_sample_is_longer_than_the_longest_sentence(pairs, layer):
     assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
 
 
-def tokens_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
-    """The tokens of both sides of each pair, without padding."""
+def tokens_of(batches):
+    """Return the tokens of both sides of each pair, without padding."""
     return {
         number: ([token for token in source if token != PAD], [token for token in target if token != PAD])
         for batch in batches
@@ -336,15 +318,15 @@ def tokens_of(batches: list[Batch]) -> dict[int, tuple[list[int], list[int]]]:
     }
 
 
-def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
-    """The pairs and one of 60 words, beside which no changed pair is too long to be used."""
+def with_a_long_pair(pairs, layer):
+    """Add a pair of 60 words, so that no changed pair is longer than the longest sentence."""
     long = {"id": [1], "source": ["kala mino" + " kala mino" * 30], "target": ["moku" + " telo" * 60], "weight": [1.0]}
     texts = pairs.select_columns(list(long))
     return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
 
 
-def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
-    """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
+def test_lexicon_is_learned_from_all_parts_of_corpus(layer, monkeypatch):
+    """The lexicon of a sorted corpus has words of its second half, although only a part of the corpus is counted."""
     monkeypatch.setattr("mt.text.lexicon.MAX_COUNTED_PAIRS", 4500)
     rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
     sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
@@ -357,7 +339,7 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
+def test_joined_pairs_become_one_pair(pairs, layer, sampling):
     pairs = with_a_long_pair(pairs, layer)
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
     plain = tokens_of(list(training_batches(pairs, layer, batch_tokens=400).epoch(3)))
@@ -366,9 +348,6 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
     joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
     assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
     assert {len(others) for others in joined.values()} == {1, 2}
-    rules = layer.config.model_copy(update={"tags": ("<2fr>",)})
-    tagged = training_batches(pairs, dataclasses.replace(layer, config=rules), joining, sampling, 1, 400)
-    assert not tagged._plan(3).joined
     assert sorted([*found, *(other for others in joined.values() for other in others)]) == sorted(plain)
     if not sampling:
         texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
@@ -379,7 +358,13 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
             assert layer.tokenizers.target.decode([target])[0] == expected[1]
 
 
-def test_rows_that_occur_twice_are_not_joined():
+def test_pairs_with_target_tags_are_not_joined(pairs, layer):
+    rules = layer.config.model_copy(update={"tags": ("<2fr>",)})
+    joining = UNCHANGED.model_copy(update={"joined": 0.5})
+    assert not training_batches(pairs, dataclasses.replace(layer, config=rules), joining)._plan(3).joined
+
+
+def test_plan_epoch_joins_only_unrepeated_rows():
     lengths = np.full(100, 5)
     lengths[0] = 50
     weights = np.where(np.arange(100) < 50, 2.0, 1.0)
@@ -390,31 +375,28 @@ def test_rows_that_occur_twice_are_not_joined():
     assert times.tolist() == [2] * 50 + [row not in others for row in range(50, 100)]
 
 
-def test_evaluation_takes_every_pair_once_the_longest_first(pairs, layer):
+def test_evaluation_batches_cover_pairs_longest_first(pairs, layer):
     batches = list(evaluation_batches(pairs, batch_tokens=300))
     assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
     widths = [max(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches]
     assert widths == sorted(widths, reverse=True)
     assert all(max(b.source.numel(), b.target_output.numel()) <= 300 for b in batches)
-    assert rows_of(batches) == rows_of(list(evaluation_batches(pairs, batch_tokens=300)))
 
 
-def test_long_pairs_are_dropped_together(pairs):
-    kept = drop_long(pairs, 20)
-    fits = [max(pair["source_length"], pair["target_length"]) <= 20 for pair in pairs]
+def test_drop_long_judges_both_sides(pairs):
+    kept = drop_long(pairs, 20)["id"][:]
     assert 0 < len(kept) < len(pairs)
-    assert [pair["id"] for pair in kept] == [pair["id"] for pair, short in zip(pairs, fits, strict=True) if short]
+    assert kept == [pair["id"] for pair in pairs if max(pair["source_length"], pair["target_length"]) <= 20]
     assert drop_long(pairs, 1000) is pairs
     assert len(drop_long(pairs, 1)) == 0
 
 
-def test_twice_is_the_batch_of_all_pairs_followed_by_them_again():
+def test_repeated_twice_appends_all_pairs_again():
     sources, targets = [[5, 6, 7], [8]], [[9], [10, 11]]
-    twice = collate(sources, targets).repeated_twice()
-    expected = dataclasses.replace(collate(2 * sources, 2 * targets), ids=[0, 1, 0, 1])
-    for field in dataclasses.fields(Batch):
-        ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
-        assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name
+    twice = vars(collate(sources, targets).repeated_twice())
+    expected = vars(collate(2 * sources, 2 * targets)) | {"ids": [0, 1, 0, 1]}
+    for name, value in expected.items():
+        assert torch.equal(torch.as_tensor(twice[name]), torch.as_tensor(value)), name
 
 
 @given(
@@ -423,7 +405,7 @@ def test_twice_is_the_batch_of_all_pairs_followed_by_them_again():
     ),
     kind=st.sampled_from([np.int32, np.int64]),
 )
-def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths, kind):
+def test_sort_by_length_orders_both_sides(lengths, kind):
     source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
     longest = np.maximum(source, target)
     expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
@@ -432,7 +414,7 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths, kind):
     assert sorted_lengths.tolist() == longest[expected].tolist()
 
 
-def test_a_plan_takes_few_bytes_a_pair():
+def test_plan_epoch_memory_per_pair():
     draw = np.random.default_rng(1)
     count = 200_000
     lengths = draw.integers(3, 120, (2, count), dtype=np.int32)
@@ -446,7 +428,7 @@ def test_a_plan_takes_few_bytes_a_pair():
 
 
 @given(weights=st.lists(st.floats(0, 4, width=32), min_size=1, max_size=50), at_once=st.integers(1, 60))
-def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights, at_once):
+def test_draw_repetitions_is_independent_of_chunk_size(weights, at_once):
     values = np.array(weights, dtype=np.float32)
     whole = np.floor(values).astype(np.int64)
     expected = whole + (np.random.default_rng(3).random(len(values)) < values - whole)
@@ -456,10 +438,8 @@ def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights, at_once):
 
 
 @given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
-def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths):
+def test_joined_pairs_are_at_most_longest_pair(lengths):
     sides = np.array(lengths, dtype=np.int32).T
-    joined = plan_epoch(sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
-    for first, others in joined.items():
+    for first, others in plan_epoch(sides, np.ones(len(lengths)), 1, 0, 60, joined=0.9).joined.items():
         assert others
-        for side in sides:
-            assert side[[first, *others]].sum() - len(others) <= side.max()  # one EOS instead of several
+        assert (sides[:, [first, *others]].sum(axis=1) - len(others) <= sides.max(axis=1)).all()  # one EOS, not several

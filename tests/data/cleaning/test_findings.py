@@ -70,7 +70,7 @@ def stopped(folder, interrupted, monkeypatch):
     return interrupted
 
 
-def test_the_run_says_what_was_dropped(whole):
+def test_run_records_dropped_pairs(whole):
     dropped = read_dropped(whole)
     assert dropped["copy"].tolist() == list(range(10)) and len(dropped["duplicate"]) == 10
     assert len(dropped["translation"]) > 20
@@ -84,14 +84,14 @@ def test_the_run_says_what_was_dropped(whole):
     }
 
 
-def test_a_run_resumes_bit_by_bit_without_judging_again(whole, stopped):
+def test_resumed_run_reuses_dropped_pairs(whole, stopped):
     train(stopped)
     for name in (WEIGHTS, DROPPED, "scored/test.hypothesis"):
         assert (whole / name).read_bytes() == (stopped.folder / name).read_bytes(), name
     assert provenance(whole)["data"] == provenance(stopped.folder)["data"]
 
 
-def test_a_missing_or_corrupted_record_is_one_message(stopped):
+def test_missing_or_corrupted_record_is_reported(stopped):
     record = stopped.folder / DROPPED
     text = record.read_text()
     for corrupted in (None, "", text[:-20], text.replace("3,", "7,", 1), "[" * 100_000):
@@ -108,13 +108,13 @@ def test_a_missing_or_corrupted_record_is_one_message(stopped):
     ],
     ids=str,
 )  # fmt: skip
-def test_a_forged_record_is_refused(tmp_path, forged):
+def test_read_dropped_rejects_invalid_ids(tmp_path, forged):
     write_json(tmp_path / DROPPED, {"dropped": forged})
     with pytest.raises(InputError, match=f"{DROPPED}: corrupted, or written by another version"):
         read_dropped(tmp_path)
 
 
-def test_pairs_that_are_not_there_are_not_dropped(stopped):
+def test_changed_record_is_reported(stopped):
     """Whoever changes the record, and its checksum, trains on other pairs: that is told."""
     record = json.loads((stopped.folder / DROPPED).read_text())
     del record[CHECKSUM_KEY]
@@ -125,7 +125,7 @@ def test_pairs_that_are_not_there_are_not_dropped(stopped):
 
 
 @pytest.mark.slow
-def test_two_workers_train_on_the_pairs_of_one(folder, whole):
+def test_two_workers_drop_same_pairs(folder, whole):
     together = config(folder, "together")
     status, said = finish(Together(toy.words(together), 2))
     assert status == 0 and said.count("by cleaning: copy") == 1, said

@@ -11,7 +11,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def test_the_scores_are_those_of_the_library():
+def test_identifier_scores_equal_py3langid():
     model = LanguageIdentifier.from_model_file(MODEL_FILE)
     ours = BatchLanguageIdentifier()
     scores = ours.scores(TEXTS)
@@ -23,7 +23,7 @@ def test_the_scores_are_those_of_the_library():
             assert not row.any()
 
 
-def test_languages_are_reported_apart():
+def test_compare_languages_finds_other_language():
     ours = BatchLanguageIdentifier()
     others, margins = CorpusSide("deu_Latn", ours).compare_languages(TEXTS[:3])
     assert (margins > 0).tolist() == [True, False, True]
@@ -31,12 +31,12 @@ def test_languages_are_reported_apart():
     assert CorpusSide("de_AT", ours).checks_language and not CorpusSide("tlh", ours).checks_language
 
 
-def test_of_an_unknown_language_nothing_is_said():
+def test_compare_languages_skips_unknown_language():
     _, margins = CorpusSide("xx", BatchLanguageIdentifier()).compare_languages(TEXTS)
     assert not margins.any()
 
 
-def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones():
+def test_majority_language_counts_short_sentences():
     side = CorpusSide("zh", BatchLanguageIdentifier())
     side.add_texts(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
     assert side.majority_language() == "zh"

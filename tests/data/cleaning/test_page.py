@@ -18,7 +18,7 @@ def browser(table, tmp_path):
         yield browser
 
 
-def test_the_page_shows_texts_as_they_are_and_fits_a_phone(browser):
+def test_cleaning_page_escapes_text_and_fits_phone(browser):
     assert browser.title == "Cleaning of 1,298 pairs" and browser.get_log("browser") == []
     cells = browser.execute_script("return [...document.querySelectorAll('.examples td')].map(e => e.textContent)")
     assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("…") and len(cells[2]) == 501

@@ -43,7 +43,7 @@ from mt.data.pairs import combined_hash
         (True, "an MP3 player", "ein MP4-Spieler"),
     ],
 )
-def test_numbers(differ, source, target):
+def test_has_mistranslated_number(differ, source, target):
     assert has_mistranslated_number(source, target) == differ == has_mistranslated_number(target, source)
 
 
@@ -63,21 +63,21 @@ def test_numbers(differ, source, target):
         ("Mail anna@example.org", "Schreib an Anna", True),
     ],
 )
-def test_items(source, target, differ):
+def test_has_unmatched_item(source, target, differ):
     assert has_unmatched_item(source, target) == differ == has_unmatched_item(target, source)
 
 
 KEY = st.integers(-(2**63), 2**63 - 1)
 
 
-def test_all_but_the_first_of_equal_ones_are_duplicates():
+def test_duplicate_rule_keeps_first_pair():
     findings = CleaningFindings(("duplicate",), {"train": 6})
     findings.keys[:, 0] = [3, 1, 3, 2, 1, 3]
     assert RULES["duplicate"].match_corpus(None, findings).tolist() == [2, 4, 5]
 
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
-def test_other_pairs_have_other_hashes(one, other):
+def test_combined_hash_distinguishes_pairs(one, other):
     first, second = combined_hash(*np.array([one, other], dtype=np.int64).T)
     assert (first == second) == (one == other)
 
@@ -92,7 +92,7 @@ def _is_boilerplate(keys, row):
     return False
 
 
-def test_boilerplate_is_what_brute_force_finds():
+def test_find_boilerplate_equals_brute_force():
     random = np.random.default_rng(1)
     seen = set()
     for number in (0, 1, 300, 1200):
@@ -104,7 +104,7 @@ def test_boilerplate_is_what_brute_force_finds():
     assert seen == {False, True}
 
 
-def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
+def test_find_boilerplate_at_limits():
     def pairs(repeats, variety):
         return np.array([(7, 100 + place % variety) for place in range(repeats)])
 
@@ -114,7 +114,7 @@ def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
     assert not find_boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
 
 
-def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():
+def test_length_deviations_depend_on_length_class():
     """Short texts vary far more than long ones, and targets are twice as long as sources."""
     random = np.random.default_rng(1)
     lengths = random.integers(20, 2000, 20_000)
@@ -133,6 +133,6 @@ def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():
     assert (judged[len(pairs) :] > MAX_DEVIATIONS).all()
 
 
-def test_few_pairs_and_empty_sides_have_lengths_too():
+def test_length_deviations_of_few_pairs_and_empty_sides():
     assert length_deviations(np.array([[3, 3]], dtype=np.int32), 1).tolist() == [0]
     assert np.isfinite(length_deviations(np.array([[0, 3], [4, 0], [2, 2]], dtype=np.int32), 3)).all()

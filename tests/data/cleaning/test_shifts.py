@@ -26,7 +26,7 @@ def warning(tmp_path, caplog, *files, held_out=100):
 @pytest.mark.parametrize(
     ("count", "line", "lost_sources", "lost_targets"), [(1000, 0, 1, 0), (1000, 500, 0, 2), (20_000, 12_000, 3, 0)]
 )
-def test_lost_lines_are_named_by_file_and_line(tmp_path, caplog, count, line, lost_sources, lost_targets):
+def test_shifted_lines_are_reported_with_file_and_line(tmp_path, caplog, count, line, lost_sources, lost_targets):
     sources, targets = sentences(count)
     del sources[line : line + lost_sources], targets[line : line + lost_targets]
     length = min(len(sources), len(targets))
@@ -38,13 +38,13 @@ def test_lost_lines_are_named_by_file_and_line(tmp_path, caplog, count, line, lo
     assert f"belongs to line N{lost_sources - lost_targets:+d} of the targets" in message
 
 
-def test_the_shifted_one_of_several_files_is_named(tmp_path, caplog):
+def test_shift_warning_gives_shifted_file(tmp_path, caplog):
     (sources, targets), healthy = sentences(1000, seed=1), sentences(1000)
     (message,) = warning(tmp_path, caplog, healthy, (sources[1:], targets[:-1]))
     assert message.startswith(f"{tmp_path}/1.de + {tmp_path}/1.en: lines seem shifted by 1 from about line ")
 
 
-def test_healthy_corpora_give_no_warning(tmp_path, caplog):
+def test_aligned_corpora_give_no_shift_warning(tmp_path, caplog):
     sources, targets = sentences(1000)
     near_duplicates = [[line for line in sources for _ in range(2)], [line + end for line in targets for end in " ."]]
     dictionary = [[f"s{number // 3}" for number in range(900)], [f"t{number}" for number in range(900)]]

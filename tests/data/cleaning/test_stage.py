@@ -1,4 +1,4 @@
-"""What cleaning finds in a corpus with one fault of each kind, and what becomes of it."""
+"""Cleaning of a corpus with one fault of each kind: matches, counts, warnings and the command."""
 
 import json
 
@@ -43,7 +43,7 @@ NEAR_MISSES = [
     ("The cat sleeps on the sofa.", "Die alte Katze schläft gern auf dem Sofa."),
     (GOOD[0][0], GOOD[0][1].replace("Bauer", "Landwirt").replace("bauer", "landwirt")),
 ]
-"""A pair for each rule that it must not find, but nearly does."""
+"""A pair for each rule that the rule nearly matches, but must not match."""
 
 
 def judge(config):
@@ -56,22 +56,22 @@ def find(config):
     return {rule: ids.tolist() for rule, ids in dropped_ids(findings, corpus).items() if len(ids)}
 
 
-def test_the_config_names_every_rule_of_the_registry():
+def test_config_lists_all_rules_in_order():
     assert tuple(RULES) == CLEANING_RULES
 
 
-def test_each_fault_is_found_by_its_rule_and_nothing_else_is_found(table):
+def test_each_fault_is_matched_by_its_rule(table):
     config = table([*GOOD, *FAULTS.values()])
     assert find(config) == {rule: [len(GOOD) + place] for place, rule in enumerate(FAULTS)}
 
 
 @pytest.mark.parametrize("rule", FAULTS)
-def test_a_rule_that_is_left_out_finds_nothing(table, rule):
+def test_disabled_rule_matches_nothing(table, rule):
     assert rule not in find(table([*GOOD, FAULTS[rule]], cleaning=["default", f"-{rule}"]))
     assert find(table([*GOOD, FAULTS[rule]], cleaning=[rule])) == {rule: [len(GOOD)]}
 
 
-def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table):
+def test_translation_rule_is_only_in_strict_cleaning(table):
     random = np.random.default_rng(3)
     rows = random.choice(len(GOOD), 60, replace=False)
     pairs = list(GOOD)
@@ -83,7 +83,7 @@ def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table
     assert len(found & set(rows.tolist())) >= 42 and len(found - set(rows.tolist())) <= 3
 
 
-def test_a_repeated_text_with_many_translations_is_boilerplate(table):
+def test_boilerplate_rule_matches_uncommon_translations(table):
     noise = [("Read more about it here.", GOOD[20 * place][1]) for place in range(60)]
     usual = [("Read more about it here.", "Lies hier mehr darüber.")] * 30
     found = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
@@ -91,20 +91,20 @@ def test_a_repeated_text_with_many_translations_is_boilerplate(table):
     assert find(table([*GOOD, *noise[:19], *usual], cleaning=["boilerplate"])) == {}  # repeated 49 times
 
 
-def test_what_is_nearly_a_fault_is_none(table):
+def test_rules_accept_near_misses(table):
     long = tuple(" ".join(pair[side] for pair in GOOD[:29]) for side in (0, 1))
     assert 1100 < max(len(text.replace(" ", "")) for text in long) < 1280
     assert find(table([*GOOD, *NEAR_MISSES, long])) == {}
 
 
-def test_names_in_another_script_do_not_count():
+def test_is_foreign_script_ignores_capitalized_names():
     side = CorpusSide("zh", BatchLanguageIdentifier())
     side.add_texts(["我昨天去了图书馆，借了三本书。"] * 20)
     texts = ["我用Twitter。", "iPhone和MacBook在哪", "Wikipedia", "The facebook page is 大"]
     assert side.is_foreign_script(texts, side.count_letters(texts)).tolist() == [False, False, True, True]
 
 
-def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
+def test_faulty_validation_pairs_are_counted_and_kept(table, tmp_path, caplog):
     valid = write_table(tmp_path / "other.jsonl", [*GOOD[:9], FAULTS["language"]])
     config = table(GOOD, valid=valid)
     corpus, cleaning = judge(config)
@@ -113,18 +113,7 @@ def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
     assert kept.valid["target"][:] == corpus.valid["target"][:] and len(kept.train) == len(GOOD)
 
 
-def test_what_is_held_out_does_not_depend_on_cleaning(table):
-    pairs = [*GOOD, *FAULTS.values()]
-    tests = []
-    for cleaning in ("strict", "default", False):
-        config = table(pairs, valid=None, test=None, cleaning=cleaning, valid_pairs=30, test_pairs=30)
-        corpus = load_corpus(config)
-        dropped = dropped_ids(find_faulty_pairs(corpus, config), corpus) if cleaning else {}
-        tests.append(remove_dropped(corpus, dropped, config).test["source"][:])
-    assert tests[0] == tests[1] == tests[2]
-
-
-def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table):
+def test_remove_dropped_counts_pairs_and_keeps_ids(table):
     config = table([FAULTS["copy"], *GOOD, FAULTS["numbers"]])
     corpus, findings = judge(config)
     kept = remove_dropped(corpus, dropped_ids(findings, corpus), config).drop_key_columns()
@@ -134,21 +123,23 @@ def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table):
     assert not set(KEYS) & set(kept.train.column_names)
 
 
-def test_exchanged_sides_and_one_language_are_refused(table):
-    for pairs, told in (
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
         ([(de, en) for en, de in GOOD], "most sources are in de and most targets in en"),
         ([(en, other) for (en, _), (other, _) in zip(GOOD, GOOD[7:], strict=False)], "most targets are in en"),
-    ):
-        config = table(pairs)
-        with pytest.raises(InputError, match=told):
-            judge(config)
+    ],
+    ids=["swapped", "one language"],
+)
+def test_check_languages_refuses_swapped_or_equal_languages(table, pairs, message):
+    with pytest.raises(InputError, match=message):
+        judge(table(pairs))
 
 
 @pytest.mark.parametrize(
     ("source", "target", "cleaning"), [("en", "en", "strict"), ("en_US", "en_GB", "default"), ("eng", "en", "strict")]
 )
-def test_copies_are_right_where_both_sides_are_in_one_language(table, source, target, cleaning):
-    """As for correction, simplification and truecasing."""
+def test_copies_are_kept_if_languages_are_equal(table, source, target, cleaning):
     corrections = [(en.replace("e", "ee", 1), en) for en, _ in GOOD[::3]]
     cased = [(en.lower(), en) for en, _ in GOOD[1::3]]
     copies = [(en, en) for en, _ in GOOD[2::3]]
@@ -159,13 +150,13 @@ def test_copies_are_right_where_both_sides_are_in_one_language(table, source, ta
     assert table((), **settings).without_rule("letters") == "data.cleaning=[default,-letters]"
 
 
-def test_one_language_for_a_corpus_of_two_is_doubted(table, caplog):
+def test_check_languages_warns_of_third_language(table, caplog):
     config = table(GOOD, target_language="en", source_column="en", target_column="de")
     judge(config)
     assert "most targets seem to be in de, not in en" in caplog.text
 
 
-def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table, caplog):
+def test_log_findings_warns_if_few_pairs_remain(table, caplog):
     numbers = [(f"{n} {n + 7} {n + 5} 99", f"99 {n + 5} {n + 7} {n}") for n in range(10, 90)]
     config = table(numbers)
     corpus, findings = judge(config)
@@ -174,7 +165,7 @@ def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table, caplog)
     assert line.startswith("cleaning leaves 0 of 80 training pairs") and "experiment=toy_task" in line
 
 
-def test_a_file_in_the_other_direction_is_named(table, tmp_path, caplog):
+def test_log_findings_warns_of_swapped_file(table, tmp_path, caplog):
     right = write_table(tmp_path / "right.jsonl", GOOD)
     wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])
     config = table((), train=(right, wrong))
@@ -184,18 +175,18 @@ def test_a_file_in_the_other_direction_is_named(table, tmp_path, caplog):
     assert "wrong.jsonl" in line and "right.jsonl" not in line
 
 
-def test_a_rule_that_would_drop_all_pairs_is_named(table):
+def test_remove_dropped_refuses_to_drop_all_pairs(table):
     config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
     corpus, findings = judge(config)
     with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false disables that rule"):
         remove_dropped(corpus, dropped_ids(findings, corpus), config)
 
 
-def test_one_pair_is_enough(table):
+def test_cleaning_accepts_single_pair(table):
     assert find(table([("The bread is warm.", "Das Brot ist warm.")], cleaning="strict")) == {}
 
 
-def test_the_command_writes_every_pair_once(table, tmp_path):
+def test_clean_writes_every_pair_once(table, tmp_path):
     config = table([*GOOD, *FAULTS.values()])
     output = tmp_path / "cleaned"
     clean(CleaningConfig(data=config, output=str(output)))
@@ -216,7 +207,7 @@ OCCUPIED, IN_USE = "exists and is not empty", "the current folder and mount poin
 @pytest.mark.parametrize(
     ("output", "reason"), [(".", IN_USE), ("a/..", IN_USE), ("/", IN_USE), ("..", OCCUPIED), ("a/../..", OCCUPIED)]
 )
-def test_an_output_that_cannot_be_a_new_folder_is_refused(table, tmp_path, monkeypatch, output, reason):
+def test_clean_refuses_unusable_output(table, tmp_path, monkeypatch, output, reason):
     working = tmp_path / "working"
     working.mkdir()
     monkeypatch.chdir(working)

@@ -60,7 +60,7 @@ def _scores_by_hand(given, predicted):
     return scores
 
 
-def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
+def test_ibm_model_scores_equal_plain_python(monkeypatch):
     monkeypatch.setattr(translations, "CHUNK_PAIRS", 3)
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
@@ -72,7 +72,7 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
     assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing
 
 
-def test_new_pairs_are_scored_by_what_was_learnt():
+def test_ibm_model_scores_new_pairs():
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
     model = IBMModel1([(sources, targets)])
     pairs = ["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]
@@ -83,14 +83,14 @@ def test_new_pairs_are_scored_by_what_was_learnt():
     assert empty.scores(empty.to_indices(truncated_words((["a"], ["b"]))))[0].tolist() == [0]
 
 
-def test_of_long_texts_the_same_share_of_both_sides_is_looked_at():
+def test_truncated_words_keeps_same_share_of_both_sides():
     source, target = (" ".join(f"{side}{number}" for number in range(count)) for side, count in (("s", 60), ("t", 40)))
     sources, targets = truncated_words(([source, "ein Haus ein Haus"], [target, "一座房子"]))
     assert list(map(len, sources)) == [30, 2] and list(map(len, targets)) == [20, 4]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.002, 0.02, 0.3])
-def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_translations(share):
+def test_classify_translations_is_close_to_best_threshold(share):
     """In three kinds of length, each with scores and a share of bad pairs of its own."""
     random = np.random.default_rng(2)
     number = 30_000
