@@ -1,11 +1,10 @@
-"""Make the tokens of training pairs for one epoch: pairs are joined, changed by augmentation, and cut into sampled
-subwords.
+"""Make the tokens of training pairs for one epoch: join pairs, augment them, and sample their subwords.
 
-Augmentation changes pairs so that a model learns to translate text as people type it: in lowercase, with words in
-capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers and links of the corpus
-alone would give. The ways to change a pair belong to the phenomena of ``mt.text``.
+Augmentation changes pairs so that a model learns to translate text as users type it: in lowercase, with uppercase
+words, with typing errors, without final punctuation. It also inserts placeholders into more pairs than those with
+numbers and links. The kinds of changes are defined by the phenomena of ``mt.text``.
 
-The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
+The processes of ``parallel.py`` import this file, so it must not import large libraries such as PyTorch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,16 +30,15 @@ if TYPE_CHECKING:
     import datasets
 
 NUMBERS_IN_WORDS = 0.6
-"""The share of the pairs with the same number word on both sides, such as ten, in which a placeholder replaces this
-word. Most corpora have more number words than numbers in digits, and both teach a model the words that follow a
-number."""
+"""A placeholder replaces the number word, such as ten, in this share of the pairs with the same one on both sides. Most
+corpora have more number words than numbers in digits, and both show a model which words follow a number."""
 
 
 class CorpusStatistics(NamedTuple):
-    """The statistics of N training pairs that augmentation needs."""
+    """The statistics of N training pairs for augmentation."""
 
     lexicons: list[Lexicon]
-    """Words with their translations, for each direction; empty if augmentation replaces no words by placeholders."""
+    """The words of each direction with their translations; empty if placeholders replace no words."""
     directions: np.ndarray
     """(N,): the number of each pair's direction."""
     has_number_word: np.ndarray
@@ -48,22 +46,22 @@ class CorpusStatistics(NamedTuple):
 
 
 class _Draws(NamedTuple):
-    """The random decisions about each of N pairs in one epoch."""
+    """The random decisions for each of N pairs in one epoch."""
 
     change: np.ndarray
     """(N,) float32 from 0 to 1: selects one of EXCLUSIVE_SHARES, or none."""
     placeholders: np.ndarray
-    """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
+    """(N,) bool: whether placeholders replace names, numbers and words of the pair."""
     number_words: np.ndarray
     """(N,) bool: whether placeholders replace the number words of the pair."""
     symbols: np.ndarray
-    """(N,) bool: whether the pair gets one of SYMBOLS."""
+    """(N,) bool: whether one of SYMBOLS is inserted into the pair."""
     words: np.ndarray
-    """(N,) bool: whether only one word of the pair is left."""
+    """(N,) bool: whether the pair is reduced to a single word."""
 
 
 class Augmentation:
-    """Changes the texts of training pairs at random. A ``SampleMaker`` holds one instance."""
+    """Changes the texts of training pairs at random. A ``SampleMaker`` holds one."""
 
     def __init__(
         self, config: AugmentationConfig, layers: Sequence[TextLayer], seed: int, statistics: CorpusStatistics
@@ -71,7 +69,7 @@ class Augmentation:
         """
         Args:
             config: The share of the pairs for each kind of change.
-            layers: The text layer of each direction, which puts placeholders into the pairs.
+            layers: The text layer of each direction, which inserts placeholders.
             seed: Determines all changes.
             statistics: The statistics of all training pairs.
         """
@@ -81,36 +79,39 @@ class Augmentation:
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._config = config
-        # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
+        # Only symbols that placeholders replace. Otherwise the model would unlearn the use of common symbols.
         self._symbols = [symbol for symbol in SYMBOLS if layers[0].is_value(symbol)]
         self._symbol_share = config.symbols if self._symbols else 0.0
-        # A pair gets a change if its ``_Draws.change`` lies between the limit before and its own.
+        # A change is made if ``_Draws.change`` of the pair lies between the previous limit and that of the change.
         self._limits = np.array(list(accumulate(getattr(config, name) for name in EXCLUSIVE_SHARES)))
         self._draws = lru_cache(maxsize=1)(self._draw)
 
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
-        """Return whether the pair in each of some rows (B,) is changed in an epoch, (B,) bool."""
+        """Return for each row (B,) whether its pair is changed in an epoch, (B,) bool."""
         draws = self._draws(epoch)
         changed = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows] | draws.words[rows]
         return (draws.change[rows] < self._limits[-1]) | changed
 
     def augment(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
-        """Return the changed source and target of a pair, prepared for the tokenizer.
+        """Join the given pairs, change them at random, and prepare them for the tokenizer.
 
-        A tag stays in front of the source, whatever is changed.
+        A tag at the start of a source is moved to the start of the result, unchanged.
 
         Args:
             epoch: The epoch.
-            row: The row of the pair, on which the changes depend.
-            sources: The source of the pair, and the sources of the pairs that are joined to it.
-            targets: The target of the pair, and the targets of the pairs that are joined to it.
+            row: The row of the first pair. It determines the changes.
+            sources: The sources of the pairs to join.
+            targets: The targets of these pairs.
+
+        Returns:
+            The source and the target.
         """
         direction = int(self.directions[row])
         layer, lexicon = self._layers[direction], self._lexicons[direction]
         sources, targets = (list(map(layer.hide_symbols, side)) for side in (sources, targets))
         known = CORPUS_TAG, *layer.config.tags
         tags, sources = map(list, zip(*(split_tag(source, known) for source in sources), strict=True))
-        tag = max(tags)  # pairs with different tags of languages are not joined
+        tag = max(tags)  # pairs with different target tags are not joined
         between_sides = layer.between
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
         draws = self._draws(epoch)
@@ -128,18 +129,20 @@ class Augmentation:
         vary = VARIATIONS[name] if name else lambda source, target, language, random: (source, target)
         language = layer.source_language
         if has_placeholders or has_number_words:
-            # Placeholders come first: after a change of case the words would no longer be found.
-            pair = insert_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
+            # Placeholders are inserted first, because the words would no longer be found after a change of case.
+            pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
             source, target = vary(*pair, language, random)
         elif name == "lower_case":
-            # Lowercase letters come last, because the text layer would give names their capitals back. A model must
-            # also translate lines without these capitals, which it gets from programs without a text layer.
+            # The text is lowercased last, because the text layer would capitalize names again. A model must also
+            # translate lowercase lines as they are, because programs without a text layer send such lines.
             source, target = vary(*layer.prepare_pair(source, target), language, random)
         else:
             source, target = layer.prepare_pair(*vary(source, target, language, random))
         return tag + source, target
 
     def _draw(self, epoch: int) -> _Draws:
+        """Draw the random decisions of an epoch."""
+
         def draw(name: str, *columns: int) -> np.ndarray:
             shape = len(self._has_number_word), *columns
             return generator(self._seed, name, epoch).random(shape, dtype=np.float32)
@@ -175,7 +178,7 @@ def corpus_statistics(
 
 
 def _mixed_texts(pairs: "datasets.Dataset") -> Iterator[tuple[str, str]]:
-    """Yield all pairs in blocks of a thousand, the blocks in random order, because corpora are often sorted."""
+    """Yield all pairs in blocks of a thousand, in random order of the blocks, because corpora are often sorted."""
     texts = pairs.with_format("arrow").select_columns(list(SIDES))
     starts = np.arange(0, len(pairs), 1000)
     for start in generator(0, "lexicon").permutation(starts).tolist():
@@ -200,11 +203,11 @@ class SampleRequest(NamedTuple):
 
     epoch: int
     encoded: pyarrow.Table
-    """The pairs, neither changed nor sampled, with the columns of SAMPLES."""
+    """The pairs before augmentation and subword sampling, with the columns of SAMPLES."""
     changed: np.ndarray
     """(C,), the positions of the pairs to augment."""
     groups: list[tuple[int, ...]]
-    """For each of these, its row, followed by the rows that are joined to it."""
+    """The row of each pair to augment, followed by the rows that are joined to it."""
     sources: list[str]
     """The sources of all rows in ``groups``, in order."""
     targets: list[str]
@@ -212,10 +215,10 @@ class SampleRequest(NamedTuple):
 
 
 class SampleMaker:
-    """Makes samples of encoded pairs, without access to the corpus. ``TrainingBatches`` and their processes hold one
-    each.
+    """Makes samples of encoded pairs without access to the corpus. A ``TrainingBatches`` and each of its processes hold
+    one.
 
-    A sample depends on the seed, the epoch and the pair alone.
+    A sample depends only on the seed, the epoch and the pair.
     """
 
     def __init__(
@@ -228,7 +231,7 @@ class SampleMaker:
     ) -> None:
         """
         Args:
-            layers: The text layer of each direction, which makes tokens of changed texts.
+            layers: The text layer of each direction, which encodes changed texts.
             augmentation: The settings of augmentation.
             sampling: The strength of subword sampling; 0 turns it off.
             seed: Determines the samples.
@@ -254,7 +257,7 @@ class SampleMaker:
         return not self._samplers and self.augmentation is None
 
     def __call__(self, request: SampleRequest) -> pyarrow.Table:
-        """Return a sample of each pair, with the columns of SAMPLES. It may be longer than every encoded pair."""
+        """Return a sample of each pair, with the columns of SAMPLES. A sample can be longer than every encoded pair."""
         samples = request.encoded
         if self.augmentation is not None and len(request.changed):
             edges = pairwise([0, *accumulate(map(len, request.groups))])
@@ -266,7 +269,7 @@ class SampleMaker:
             sources, targets = (tokenizer.encode(texts) for tokenizer, texts in sides)
             for source, (row, *_) in zip(sources, request.groups, strict=True):
                 prefix = self._prefixes[self.augmentation.directions[row]]
-                if source[: len(prefix)] == self._prefixes[0]:  # a text may begin with another token
+                if source[: len(prefix)] == self._prefixes[0]:  # otherwise the text begins with another token
                     source[: len(prefix)] = prefix
             samples = replace_tokens(samples, request.changed, [sources, targets])
         if not self._samplers:
@@ -280,7 +283,7 @@ class SampleMaker:
 
 
 def replace_tokens(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:
-    """Return samples with other source tokens and other target tokens at some positions, (P,)."""
+    """Replace the source and target tokens of the samples at some positions, (P,)."""
     indices = np.arange(len(samples))
     indices[positions] = len(samples) + np.arange(len(positions))
     columns = [

@@ -1,9 +1,9 @@
-"""Start the workers of a command: the number of them on this machine, and the work of each.
+"""Start the worker processes of a command on this machine.
 
-Without torchrun (``workers`` of a command), this process is the main process and starts the others. Torch's own
-launcher (``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a traceback for
-every mistake in the config. As soon as one worker ends, it also ends all others, by force after 30 seconds, although
-the main process may still be saving a checkpoint.
+Without torchrun (the setting ``workers``), the process of the command becomes the main process (rank 0) and starts the
+others. Torch's own launcher (``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print
+a traceback for every error in the config. It would also end all workers when one ends, by force after 30 seconds,
+although the main process may still be saving a checkpoint.
 """
 
 import functools
@@ -31,39 +31,38 @@ from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_f
 
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
-"""Exit codes of events that end all workers: done, wrong input, a signal. Any other means that one died."""
+"""Exit codes with which all workers end: done, wrong input, a signal. Any other code means that a worker has died."""
 MAIN_GRACE_SECONDS = 20.0
-"""Time for the main process to notice by itself that a worker has died, since gloo and NCCL report the reason."""
+"""The time after the death of a worker in which the main process may report the error of gloo or NCCL itself."""
 
 logger = logging.getLogger(__name__)
 
 MAX_WORKERS_PER_CORE = 4
-"""More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
+"""More workers than cores are slower, and each takes 0.3 GB or more of memory."""
 
 
 @contextmanager
 def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankInfo]:
-    """Context manager: start workers 1 to ``size`` - 1 as processes, and yield the rank of this process, 0, the main
-    process.
+    """Context manager: make this process the main process, start workers 1 to ``size`` - 1, and yield the rank 0.
 
-    At the end of the block, the main process waits for the workers. After an exception it kills them, and if it is
-    killed itself, they end, too. Nothing is lost by that, because only the main process writes files.
+    At the end of the block, the main process waits for the workers. After an exception, it kills them. If it is killed
+    itself, they end as well. No data are lost, because only the main process writes files.
 
     Args:
-        size: The number of workers, the main process included.
-        work: A picklable function of a rank, which each started process calls.
+        size: The number of workers, including the main process.
+        work: A picklable function of a rank. Each started process calls it.
 
     Raises:
         RunError: A worker ended before it began its work.
     """
-    # By default, a TCPStore listens at all addresses. Only this machine is to reach this one.
+    # By default, a TCPStore listens at all addresses. This store must not be reachable from other machines.
     server = socket.create_server((HOST, 0))
     port, descriptor = server.getsockname()[1], server.detach()
     store = TCPStore(
         HOST, port, is_master=True, timeout=SETUP_TIMEOUT, wait_for_workers=False, master_listen_fd=descriptor
     )
     for _, interface in socket.if_nameindex():
-        if interface in ("lo", "lo0"):  # otherwise gloo listens at the address of the host name
+        if interface in ("lo", "lo0"):  # by default, gloo listens at the address of the host name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     processes = multiprocessing.get_context("spawn")  # a forked process would lack torch's threads
     others = [
@@ -88,30 +87,29 @@ def _start_processes(others: Sequence[BaseProcess], store: TCPStore) -> None:
     """Start the worker processes and wait until each has begun its work.
 
     Raises:
-        RunError: A worker ended before.
+        RunError: A worker ended before it began its work.
     """
-    with blocking_ctrl_c():  # the workers unblock it once they can end quietly
+    with blocking_ctrl_c():  # the workers unblock it as soon as they can handle it
         for other in others:
             other.start()
     for rank, other in enumerate(others, 1):
         while not store.check([f"started/{rank}"]):
             if not other.is_alive():
                 raise RunError(
-                    f"worker {rank} ended before it had begun (exit code {other.exitcode}): see its message above, or "
-                    "take fewer workers if memory was short"
+                    f"worker {rank} ended before it began (exit code {other.exitcode}): see its message above, or "
+                    "start fewer workers if memory was short"
                 )
             time.sleep(0.02)
 
 
 def _watch_processes(others: Sequence[BaseProcess], done: threading.Event) -> None:
-    """End this process, the main process, if a worker has died and the main process has not noticed within
-    MAIN_GRACE_SECONDS.
+    """End the main process, which calls this, if a worker has died and ``done`` is not set within MAIN_GRACE_SECONDS.
 
-    The main process may wait for the dead worker inside torch, where it cannot notice.
+    The main process may be blocked in an operation of torch that waits for the dead worker.
 
     Args:
-        others: The processes of the workers.
-        done: Is set when the main process itself ends.
+        others: The processes of the other workers.
+        done: Set when the main process ends by itself.
     """
     running = {other.sentinel: other for other in others}
     while running:
@@ -119,7 +117,7 @@ def _watch_processes(others: Sequence[BaseProcess], done: threading.Event) -> No
         for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
             other.join()
             if other.exitcode not in COMMON_EXIT_CODES and not done.wait(MAIN_GRACE_SECONDS):
-                message = "%s has died (exit code %s). Start the same command again: it resumes"
+                message = "%s has died (exit code %s). Start the same command again to resume"
                 logger.error(message, other.name, other.exitcode)
                 for process in others:
                     process.kill()
@@ -127,8 +125,9 @@ def _watch_processes(others: Sequence[BaseProcess], done: threading.Event) -> No
 
 
 def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: int) -> None:
+    """Run a started worker process: connect to the store of the main process, and call ``work``."""
     os.environ["LOCAL_RANK"] = str(rank)
-    # tqdm's own lock is shared between processes: when this one is killed, Python would warn that the lock leaked.
+    # By default, tqdm's lock is shared between processes. If this process is killed, Python would warn of a leak.
     tqdm.set_lock(threading.RLock())
     end_with_parent()
 
@@ -142,7 +141,7 @@ def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: i
 
 
 class WorkerSettings(Protocol):
-    """The settings of a command, or of its section, that say where it works."""
+    """The settings of a command, or of one of its sections, for devices and workers."""
 
     @property
     def device(self) -> str: ...
@@ -155,13 +154,14 @@ class WorkerSettings(Protocol):
 def run_workers(
     work: Callable[[Workers], None], settings: WorkerSettings, auto_on_cpu: int = 1, section: str = ""
 ) -> None:
-    """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here.
+    """Call ``work`` in each worker: in this process alone, in the processes of torchrun, or in processes that this
+    function starts.
 
     Args:
         work: A picklable function.
-        settings: The device, the number of workers and the CPU threads of each.
+        settings: The device, the number of workers, and the number of CPU threads of each worker.
         auto_on_cpu: The number of workers on a CPU for workers=auto.
-        section: The start of the keys of the settings, for messages, such as ``training.``.
+        section: The prefix of the settings in messages, such as ``training.``.
 
     Raises:
         InputError: This machine lacks the device, or cannot have so many workers.
@@ -172,25 +172,25 @@ def run_workers(
         if settings.workers not in (1, "auto"):
             raise InputError(
                 f"{section}workers={settings.workers}: torchrun sets the number of workers with --nproc-per-node; "
-                f"leave {section}workers out"
+                f"remove {section}workers"
             )
         info = rank_info_from_torchrun()
     else:
         size = worker_count(settings, device, auto_on_cpu, section)
     threads = settings.threads or max(1, cpu_threads() // size)
-    share = functools.partial(_run_worker, work, settings.device, threads)
-    with local_workers(size, share) if size > 1 else nullcontext(info) as own:
-        share(own)
+    work_on = functools.partial(_run_worker, work, settings.device, threads)
+    with local_workers(size, work_on) if size > 1 else nullcontext(info) as own_info:
+        work_on(own_info)
 
 
 def _run_worker(work: Callable[[Workers], None], device: str, threads: int, info: RankInfo | None) -> None:
-    """Do the share of one worker, this process.
+    """Join the group of workers and call ``work``.
 
     Args:
-        work: The work.
+        work: The function to call.
         device: The device of the settings.
-        threads: CPU threads of this process.
-        info: The rank of this process; None if it is the only one.
+        threads: The number of CPU threads of this process.
+        info: The rank of this process; None if it is the only worker.
     """
     limit_kernel_caches()
     torch.set_num_threads(threads)
@@ -217,7 +217,7 @@ def worker_count(settings: WorkerSettings, device: torch.device, auto_on_cpu: in
     max_workers = MAX_WORKERS_PER_CORE * (os.cpu_count() or 1)
     if settings.workers > max_workers:
         raise InputError(
-            f"{section}workers={settings.workers}: this machine has {os.cpu_count()} CPU cores, which at most "
-            f"{max_workers} workers may share; set {section}workers=auto"
+            f"{section}workers={settings.workers}: at most {max_workers} workers may share the {os.cpu_count()} CPU "
+            f"cores of this machine; set {section}workers=auto"
         )
     return settings.workers

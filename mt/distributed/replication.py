@@ -1,7 +1,7 @@
-"""Data parallelism: replicas whose gradients are averaged (DDP), or one model sharded over the workers (FSDP2).
+"""Data parallelism: replicas with averaged gradients (DDP), or one model that is sharded over the workers (FSDP2).
 
-FSDP2 is imported when a model is sharded, because that import takes a second or two. Before it, there can be no sharded
-module or tensor.
+FSDP2 is imported when a model is sharded, because the import takes a second or two. Without it, no module or tensor can
+be sharded.
 """
 
 import sys
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def replicate(module: nn.Module, example: object, workers: Workers, precision: torch.dtype) -> nn.Module:
     """Wrap a loss module in DDP, which averages gradients over the workers. Collective: all workers have to call this.
 
-    This also runs a first forward and backward pass, and discards its gradients. DDP regroups gradients after the first
-    backward pass. From three workers on, the groups decide the order of additions, so a resumed run would otherwise
-    round its first update differently.
+    This also runs a forward and backward pass, and discards its gradients. DDP regroups gradients after the first
+    backward pass. With three or more workers, the groups determine the order of additions, so the first update of a
+    resumed run would otherwise be rounded differently.
 
     Args:
         module: Computes the loss of a batch in its forward pass.
@@ -41,7 +41,7 @@ def replicate(module: nn.Module, example: object, workers: Workers, precision: t
     if workers.size == 1:
         return module
     devices = [workers.device] if workers.device.type == "cuda" else None
-    # DDP would broadcast buffers, but the table of positions grows with the longest sentence that a worker has seen.
+    # DDP would broadcast buffers, but the size of the table of positions depends on the sentences of the worker.
     constants = [name for name, _ in module.named_buffers()]
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
     replica = DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True)
@@ -59,8 +59,8 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
 
     Args:
         module: Computes the loss of a batch in its forward pass.
-        blocks: Submodules to shard one by one, inner ones first. The weights of a block are gathered while it computes;
-            weights outside of all blocks are gathered for the whole pass.
+        blocks: Submodules to shard one by one, inner ones first. The weights of a block are gathered during its
+            computation. Weights outside of all blocks are gathered for the whole pass.
         workers: The group of workers.
 
     Returns:
@@ -69,7 +69,7 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    # PyTorch warns of what in-place operations on a block's output would do. There are none.
+    # PyTorch warns of in-place operations on the output of a block. The models have none.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
     for part in module.modules():
@@ -85,9 +85,10 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
 
 @contextmanager
 def unsharded(replica: nn.Module) -> Iterator[None]:
-    """Context manager: gather all weights of a sharded module on every worker, so that each can use the model alone.
+    """Context manager: gather all weights of a sharded module on every worker, so that each can use the model by
+    itself.
 
-    All workers have to enter it. A module that is not sharded stays as it is.
+    Collective: all workers have to enter it. A module that is not sharded is unchanged.
     """
     parts = [part for part in replica.modules() if _is_sharded_module(part)]
     for part in parts:
@@ -104,8 +105,8 @@ def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
 
     Args:
         replica: The result of ``replicate`` or ``shard``.
-        enabled: Exchange the gradients between the workers after this pass, together with those of earlier passes.
-            Otherwise they are accumulated locally.
+        enabled: Whether to average the accumulated gradients over the workers after this pass. Otherwise they are
+            accumulated locally.
     """
     if _is_sharded_module(replica):
         replica.set_requires_gradient_sync(enabled)
@@ -115,14 +116,14 @@ def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Return a tensor as it is, or gather it from all workers if it is sharded. Collective if it is sharded."""
+    """Gather a sharded tensor from all workers (collective). A tensor that is not sharded is returned unchanged."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """Shard a full tensor as ``pattern`` is sharded, and return this worker's shard.
+    """Shard a full tensor in the same way as ``pattern``, and return the shard of this worker.
 
-    The tensor is returned as it is if ``pattern`` is not sharded or has another shape.
+    The tensor is returned unchanged if ``pattern`` is not sharded or has another shape.
     """
     if is_sharded(pattern) and tensor.shape == pattern.shape:
         from torch.distributed.tensor import distribute_tensor

@@ -1,9 +1,9 @@
-"""The workers (processes) that train one model, or translate one text, together: their ranks, rendezvous, collective
-operations and connection errors.
+"""Ranks, rendezvous, collective operations and connection errors of workers.
 
-Every worker plans the same batches and takes a share of the pairs of each batch. Gradients are summed over the workers
-and divided by the number of target tokens of all workers. So the data, and without dropout the gradients, are those of
-a single worker.
+Workers are processes that train one model, or translate one text, together. The main process is the worker of rank 0.
+Every worker plans the same batches and processes a share of the pairs of each batch. Gradients are summed over the
+workers and divided by the number of target tokens of all workers. So the data, and without dropout the gradients, are
+those of a single worker.
 """
 
 import os
@@ -22,28 +22,27 @@ from torch.distributed import PrefixStore, Store
 from mt.core.errors import InputError, RunError, WorkerDiedError
 
 SETUP_TIMEOUT = timedelta(days=1)
-"""Timeout of a collective operation outside of updates, when another worker may be reading a large corpus."""
+"""Timeout of collective operations outside of updates. Meanwhile, another worker may be reading a large corpus."""
 STEP_TIMEOUT = timedelta(minutes=10)
-"""Timeout of a collective operation of an update. It ends the workers when a machine has lost power or network. A
-process that dies is noticed at once, because the system closes its connections."""
+"""Timeout of collective operations within an update. It ends the workers when a machine has lost power or network. The
+death of a process is noticed at once, because the operating system closes its connections."""
 LOST_CONNECTION = re.compile(
     "connection (closed|reset|was likely closed)|broken pipe|timed out waiting|pair closure|remote process exited"
     "|ncclRemoteError|communicator was aborted",
     re.IGNORECASE,
 )
-"""Matches errors of gloo, NCCL or the store after another worker has died or not answered for STEP_TIMEOUT."""
+"""Matches errors of gloo, NCCL or the store after another worker has died or has not answered for STEP_TIMEOUT."""
 GLOO_OR_NCCL_ERROR = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
-"""Matches the start of other errors of gloo and NCCL, such as an unknown network interface. DistError has no such
-start."""
+"""Matches the beginning of other errors of gloo and NCCL, such as an unknown network interface, except DistError."""
 
 Result = TypeVar("Result")
 
 
 class RankInfo(NamedTuple):
-    """The rank of a process among several workers, and the store through which they meet."""
+    """The rank of a process among several workers, and the store for their rendezvous."""
 
     rank: int
-    """From 0, the main process, to ``world_size`` - 1."""
+    """From 0 (the main process) to ``world_size`` - 1."""
     world_size: int
     local_rank: int
     local_world_size: int
@@ -52,10 +51,10 @@ class RankInfo(NamedTuple):
 
 
 def rank_info_from_torchrun() -> RankInfo | None:
-    """Meet the other workers in torchrun's store, and return this process's rank.
+    """Connect to the store of torchrun, and return the rank of this process.
 
     Returns:
-        The rank; None if torchrun started one process only.
+        The rank; None if torchrun started only one process.
 
     Raises:
         RunError: The other workers cannot be reached.
@@ -69,12 +68,12 @@ def rank_info_from_torchrun() -> RankInfo | None:
 
 
 def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
-    """Return torchrun's store with a key prefix that belongs to this attempt (start or restart) alone.
+    """Return torchrun's store with a key prefix that is unique to this attempt (start or restart).
 
-    Restarted workers find the keys of earlier attempts in the store, with the addresses of dead workers, because torch
-    does not number attempts (pytorch/pytorch#135712). So the main process draws a random name for the attempt, which is
-    the prefix. Each worker answers with a random name of its own, and the main process sends it the prefix under that
-    name.
+    After a restart, the store still has the keys of earlier attempts, with the addresses of dead workers, because torch
+    does not number attempts (pytorch/pytorch#135712). So the main process draws a random name for the attempt as the
+    prefix. Each other worker answers with a random name of its own. Under this name, the main process confirms the
+    prefix.
     """
     name = uuid.uuid4().hex
     if rank == 0:
@@ -84,7 +83,7 @@ def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
             store.set(f"welcome/{other_name}", name)
         return PrefixStore(name, store)
     while not store.check([f"welcome/{name}"]):
-        attempt = store.get("attempt").decode()  # may be an earlier attempt, whose leader does not answer
+        attempt = store.get("attempt").decode()  # in an earlier attempt, no main process would answer
         store.set(f"{attempt}/{rank}", name)
         time.sleep(0.05)
     return PrefixStore(store.get(f"welcome/{name}").decode(), store)
@@ -101,23 +100,23 @@ def translate_connection_errors(rank: int) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if LOST_CONNECTION.search(str(error)):
-            advice = "start the same command again, which resumes"
-            raise WorkerDiedError(f"worker {rank}: another worker has died; {advice}: {error}") from error
+            hint = "start the same command again to resume"
+            raise WorkerDiedError(f"worker {rank}: another worker has died; {hint}: {error}") from error
         if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
-            # Without source file, line and stack frames of PyTorch's C++ code.
+            # The source file, line and stack frames of PyTorch's C++ code are removed.
             reason = re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])
             raise RunError(
-                f"worker {rank} cannot reach the others; check the network between the machines and its variables "
-                f"(MASTER_ADDR, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME): {reason}"
+                f"worker {rank} cannot reach the others; check the network between the machines and the environment "
+                f"variables MASTER_ADDR, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME: {reason}"
             ) from error
         raise
 
 
 class Workers:
-    """The rank of this process in the group of workers, and the group's collective operations.
+    """The group of workers as seen by one of them: its rank, and the collective operations of the group.
 
-    Each process holds one instance; without a rank (``info`` is None), the group is this process alone. All workers
-    have to call every method that exchanges values or waits, in the same order: all except ``share`` and ``is_main``.
+    Each process holds one instance. Without a rank (``info`` is None), the group consists of this process. All methods
+    except ``share`` and ``is_main`` are collective: all workers have to call them, in the same order.
     """
 
     def __init__(self, device: torch.device, info: RankInfo | None = None) -> None:
@@ -127,7 +126,7 @@ class Workers:
             return
         self.rank, self.size, self.local_size = info.rank, info.world_size, info.local_world_size
         if device.type == "mps" or ":" in str(device):
-            raise InputError(f"device={device} is one device: with several workers take cuda or cpu")
+            raise InputError(f"device={device} is one device: with several workers, set device=cuda or device=cpu")
         if device.type == "cuda":
             gpus = torch.cuda.device_count()
             if self.local_size > gpus:
@@ -141,18 +140,19 @@ class Workers:
         distributed.init_process_group(
             backend, timeout=STEP_TIMEOUT, world_size=self.size, rank=self.rank, store=info.store
         )
-        # These groups use the CPU, where no message makes a GPU wait. The thread that prepares batches has its own.
+        # These groups use the CPU, so that their messages do not block a GPU. The thread that prepares batches has a
+        # group of its own.
         self._control_group = distributed.new_group(backend="gloo", timeout=SETUP_TIMEOUT)
         self._signal_group = distributed.new_group(backend="gloo", timeout=STEP_TIMEOUT)
         self._data_group = distributed.new_group(backend="gloo", timeout=STEP_TIMEOUT)
 
     @property
     def is_main(self) -> bool:
-        """Whether this worker writes the files and reports to the user."""
+        """Whether this process is the main process (rank 0), which writes files and reports to the user."""
         return self.rank == 0
 
     def share(self, items: Sequence) -> Sequence:
-        """Return this worker's share: the items number rank, rank + size, rank + 2 · size and so on, from 0."""
+        """Return the share of this worker: the items with the indices rank, rank + size, rank + 2 · size and so on."""
         return items[self.rank :: self.size]
 
     def sum(self, tensor: Tensor) -> Tensor:
@@ -170,8 +170,7 @@ class Workers:
         """Copy tensors on the training device from several workers to all others, in place.
 
         Args:
-            shares: For each rank r, the tensors that worker r sends, in one message. All workers pass tensors of the
-                same shapes.
+            shares: The tensors that each rank sends, in one message. All workers pass tensors of the same shapes.
         """
         for rank, share in enumerate(shares):
             if share and self.size > 1:
@@ -181,8 +180,10 @@ class Workers:
                     tensor.copy_(part.view_as(tensor))
 
     def max_over_workers(self, number: int | None) -> int | None:
-        """Return the largest positive number that any worker passes; None if all pass None. The updates call this, so a
-        worker that does not answer for STEP_TIMEOUT is lost."""
+        """Return the largest positive number that any worker passes; None if all pass None.
+
+        Updates call this, so its timeout is STEP_TIMEOUT.
+        """
         if self.size == 1:
             return number
         largest = torch.tensor(number or 0)
@@ -190,16 +191,15 @@ class Workers:
         return int(largest) or None
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
-        """Return, on every worker, the results for all items, in the order of the items.
+        """Return the results of all workers on every worker, in the order of the items.
 
         Args:
-            own: This worker's results for its items, which are a ``share``.
+            own: The results of this worker for its ``share`` of the items.
         """
         return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
 
     def gather_objects(self, own: Result) -> list[Result]:
-        """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
-        this."""
+        """Return the objects of all workers, in order of rank. Only the thread that prepares batches may call this."""
         return [own] if self.size == 1 else self._all_gather(own, self._data_group)
 
     def _all_gather(self, own: Result, group: distributed.ProcessGroup) -> list[Result]:
@@ -208,7 +208,7 @@ class Workers:
         return objects
 
     def run_on_main(self, work: Callable[[], Result]) -> Result:
-        """Call ``work`` on the main process alone, and return its result, or raise its InputError, on every worker."""
+        """Call ``work`` on the main process only. Return its result, or raise its InputError, on every worker."""
         if self.size == 1:
             return work()
         results: list[Result | InputError | None] = [None]
@@ -229,8 +229,8 @@ class Workers:
 
     @contextmanager
     def main_first(self) -> Iterator[None]:
-        """Context manager: run the block on the main process first, then on the others, which find its results in a
-        cache."""
+        """Context manager: run the block on the main process first, and then on the others, which read its results from
+        the cache."""
         if not self.is_main:
             self.barrier()
         yield
@@ -239,7 +239,7 @@ class Workers:
 
 
 def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
-    """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
+    """Undo ``Workers.share``: return the first item of each share, then the second item of each share, and so on."""
     items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
     for rank, share in enumerate(shares):
         items[rank :: len(shares)] = share
@@ -251,8 +251,8 @@ def worker_group(device: torch.device, info: RankInfo | None) -> Iterator[Worker
     """Context manager: join the group of workers, and leave it at the end of the block.
 
     Args:
-        device: The device: ``cpu``, or ``cuda`` without a number for the GPU of this worker's local rank.
-        info: The rank of this process; None if it is the only one.
+        device: The device: ``cpu``, or ``cuda`` without a number for the GPU of the local rank.
+        info: The rank of this process; None if it is the only worker.
 
     Raises:
         WorkerDiedError: Another worker has died. torchrun then ends all workers, and may start them again.
@@ -260,6 +260,6 @@ def worker_group(device: torch.device, info: RankInfo | None) -> Iterator[Worker
     """
     with translate_connection_errors(info.rank) if info else nullcontext():
         yield Workers(device, info)
-    # Only after success: after an error this would wait for workers that are stuck in a collective operation.
+    # After an error, this would wait for workers that are blocked in a collective operation.
     if distributed.is_initialized():
         distributed.destroy_process_group()

@@ -1,4 +1,4 @@
-"""``python -m mt synthesize``: makes training pairs by translating a text, or the corpus of a run."""
+"""``python -m mt synthesize``: make training pairs by translating a text, or the training sources of a run."""
 
 import json
 import logging
@@ -40,14 +40,14 @@ from mt.translation.translator import Translator, run_with_workers
 logger = logging.getLogger(__name__)
 
 Conditions = dict[str, str | int | float | bool | None]
-"""Everything that determines the content of a table: settings, checksums of the models and of the lines, by name."""
+"""Maps names to everything that determines the content of a table: settings, checksums of the models and the lines."""
 
 MAY_CHANGE = ("output", "device", "threads", "workers")
-"""Settings that may differ when a stopped command resumes."""
+"""Settings that may change when a stopped command resumes."""
 SCORE_DIGITS = 4
-"""Number of decimals of scores in the table. The last bits of a score depend on the batch."""
+"""The number of decimals of scores in the table. The last bits of a score depend on the batch."""
 MIN_LOOP_REPEATS = 4
-"""A translation that says a phrase so often in a row, and more often than its line does, is a loop."""
+"""A translation is a loop if it repeats a phrase at least this many times in a row, and more often than its line."""
 
 
 @dataclass
@@ -57,9 +57,9 @@ class TableProgress:
     lines: int = 0
     """The number of translated lines."""
     pairs: int = 0
-    """The number of pairs that were written."""
+    """The number of pairs in the table."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Reason → number of lines that are left out."""
+    """Maps each reason to the number of lines that are skipped for it."""
 
 
 def provenance_path(output: Path) -> Path:
@@ -72,10 +72,10 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
 
     Args:
         output: The path of the finished table.
-        made_with: The conditions that a finished or unfinished table must have been made with.
+        made_with: The required conditions of a finished or unfinished table.
 
     Raises:
-        InputError: A table of this name was made under other conditions, has no provenance, or differs from it.
+        InputError: A table of this name has other conditions, lacks its provenance, or does not match it.
     """
     path = provenance_path(output)
     remedy = f"choose another name, or delete {output} and {path}"
@@ -87,11 +87,11 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
         for key in before | made_with
         if before.get(key) != made_with.get(key)  # a setting that is not recorded is null
     ]:
-        message = f"output={output} was made, or begun, with other settings or files:"
+        message = f"output={output} was made or started with other settings or files:"
         raise InputError("\n".join([message, *lines, remedy]))
     if not provenance:
         return None
-    record_path(output).unlink(missing_ok=True)  # left by a process that was killed at the very end
+    record_path(output).unlink(missing_ok=True)  # exists if the process was killed at the very end
     if output.stat().st_size != provenance["size"]:
         raise damaged_file(path, f"it does not describe {output}", remedy)
     (done,) = provenance["passes"]
@@ -106,21 +106,23 @@ class Job:
     lines: LineSource
     conditions: Conditions
     side: Side
-    """The side of the pairs that the lines make up. The translations make up the other side."""
+    """The side of the pairs that consists of the lines. The other side consists of their translations."""
     languages: dict[Side, str]
     held_out: dict[Side, frozenset[int]]
     """The keys (``sentence_key``) of the validation and test sentences on each side."""
     done: TableProgress | None
-    """The progress of a table that is finished already; otherwise None."""
+    """The progress of a finished table; None if the table is not finished."""
 
     def row(self, number: int, line: str, translation: ScoredText) -> bytes | str:
-        """Return the row of a pair: a JSON object with both texts, by language, the score and the line number. Return
-        the reason instead if the pair is left out.
+        """Return the row of a pair, or the reason for skipping the pair.
 
         Args:
             number: The number of the line, from 1.
             line: The line.
             translation: The translation with its score.
+
+        Returns:
+            A JSON object with both texts by language, the score and the line number; or the reason as a phrase.
         """
         side = self.side
         sides: dict[Side, str] = {side: line, OPPOSITE[side]: translation.text}
@@ -136,7 +138,7 @@ class Job:
 
 
 def synthesize(config: SynthesisConfig) -> None:
-    """Translate, and write the table of pairs in the order of the lines. Resume a table that was stopped.
+    """Translate lines, and write the table of pairs in their order. An interrupted table is resumed.
 
     Raises:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
@@ -146,10 +148,11 @@ def synthesize(config: SynthesisConfig) -> None:
 
 
 def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
-    jobs: list[Job] = []  # the main process's, which alone reads the lines and writes the table
+    """Do the work of one worker. Only the main process reads the lines and writes the table."""
+    jobs: list[Job] = []  # remains empty except on the main process
 
     def is_unfinished() -> bool:
-        jobs.append(_job(config))
+        jobs.append(_prepare_job(config))
         return jobs[0].done is None
 
     if not workers.run_on_main(is_unfinished):
@@ -168,7 +171,12 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
     run_with_workers(workers, translator, lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
 
 
-def _job(config: SynthesisConfig) -> Job:
+def _prepare_job(config: SynthesisConfig) -> Job:
+    """Read the lines to translate, and check the settings, the runs and an existing table.
+
+    Raises:
+        InputError: One of these cannot be used.
+    """
     languages = _languages(config)
     output = Path(config.output)
     side: Side = "target" if config.method == "back_translation" else "source"
@@ -194,29 +202,29 @@ def _job(config: SynthesisConfig) -> Job:
 
 
 def _log_counts(job: Job, done: TableProgress) -> None:
-    reasons = "".join(f", {count:,} left out: {reason}" for reason, count in done.left_out.items())
+    reasons = "".join(f", {count:,} skipped: {reason}" for reason, count in done.left_out.items())
     logger.info("%s: %s lines translated, %s pairs%s", job.output, f"{done.lines:,}", f"{done.pairs:,}", reasons)
 
 
 def _languages(config: SynthesisConfig) -> dict[Side, str]:
     """Return the language of each side of the pairs.
 
-    With back-translation, the lines are the target side, so the sides are swapped against the run's.
+    With back-translation, the lines are the targets, so the direction of the pairs is opposite to that of the run.
 
     Raises:
-        InputError: The runs translate in several directions, or in an unknown one.
+        InputError: The runs have several directions, or an unknown one.
     """
     source, target = direction = _direction(as_folders(config.run)[0], config.asked)
     if UNKNOWN_LANGUAGE in direction:
         raise InputError(f"run={format_value(config.run)}: set source_language and target_language")
     for folder in as_folders(config.run):
         if (other := _direction(folder, config.asked)) != direction:
-            advice = f"the first run translates {source}→{target}; name runs of one direction"
-            raise InputError(f"run={folder} translates {'→'.join(other)}, but {advice}")
+            hint = f"the first run translates {source}→{target}; give runs of one direction"
+            raise InputError(f"run={folder} translates {'→'.join(other)}, but {hint}")
     if config.input is not None and language_suffix(config.input) == target:
         raise InputError(
-            f"input={config.input} is named as {target}, but {as_folders(config.run)[0]} translates from {source}: "
-            f"{target} lines need a run that translates from {target}"
+            f"input={config.input} has the suffix .{target}, but {as_folders(config.run)[0]} translates from {source}: "
+            f"set run to a model that translates from {target}"
         )
     if config.method == "back_translation":
         source, target = target, source
@@ -224,13 +232,13 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
 
 
 def _direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
-    """Return the direction of a run; for a model of unknown languages, the one that is asked for."""
+    """Return the direction of a run. If the languages of the model are unknown, return those of the settings."""
     source, target = choose_direction(read_description(Path(folder)).layers, asked, folder)
     return (asked.source or source, asked.target or target) if source == UNKNOWN_LANGUAGE else (source, target)
 
 
 def _translate(job: Job, translator: Translator) -> TableProgress:
-    """Translate the remaining lines, a window at a time, and write the table and its provenance. Return its progress.
+    """Translate the remaining lines, one window at a time, and write the table and its provenance. Return the progress.
 
     Raises:
         InputError: The table has no pairs.
@@ -256,8 +264,8 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
         if not size:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.items())
             raise InputError(
-                f"none of {done.lines:,} lines gave a pair; check that the input fits the run and "
-                f"that its training is finished: {reasons}"
+                f"none of {done.lines:,} lines gave a pair; check that the input is in the source language of the run "
+                f"and that its training is finished: {reasons}"
             )
         settings = {
             **translator.config.model_dump(mode="json"),
@@ -303,5 +311,5 @@ def find_fault(line: str, translation: str, languages: tuple[str, str]) -> str |
 
 
 def _repeats(text: str, language: str) -> int:
-    """Return how often in a row a text says the same words, or characters of languages without spaces."""
+    """Return the maximum number of consecutive repetitions of words, or of characters in languages without spaces."""
     return max_repeats(text.split() if writes_spaces(language) else text)

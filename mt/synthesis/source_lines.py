@@ -1,4 +1,4 @@
-"""The lines to translate: the lines of a file, or one side of the training pairs of a run."""
+"""The lines to translate: those of a file, or the training sources of a run."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -24,21 +24,21 @@ OPPOSITE: dict[Side, Side] = {"source": "target", "target": "source"}
 
 @dataclass(frozen=True)
 class LineSource:
-    """A text in lines that is not kept in memory."""
+    """Lines of text that are not kept in memory."""
 
     count: int
     """The number of lines."""
     sha256: str
     """The checksum of all lines."""
     read: Callable[[], Iterator[str]]
-    """Yields all lines from the first; it can be called several times."""
+    """Yields all lines. It can be called several times."""
 
 
 def read_file_lines(path: Path) -> LineSource:
-    """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
+    """Return the lines of a file. Bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
-        InputError: The file is missing, corrupted, empty, a pipe, a table, no text or not in UTF-8.
+        InputError: The file is missing, corrupted, empty, a pipe, a table, binary or not in UTF-8.
     """
     if path.is_fifo():
         raise InputError(f"input={path}: a pipe can be read only once; give a file")
@@ -51,10 +51,10 @@ def read_file_lines(path: Path) -> LineSource:
 
 
 def load_run_corpus(run: Path) -> Corpus:
-    """Read the corpus of a run again, without the training pairs that cleaning dropped.
+    """Read the corpus of a run again, without the training pairs that its cleaning dropped.
 
     Raises:
-        InputError: The corpus is gone, or its validation or test pairs have changed.
+        InputError: The corpus is missing, or its validation or test pairs have changed.
     """
     try:
         data = read_config(run).data
@@ -63,24 +63,24 @@ def load_run_corpus(run: Path) -> Corpus:
         corpus = remove_dropped(corpus, dropped, data)
         recorded = read_json(run / PROVENANCE, "data")["data"]
     except InputError as error:
-        raise InputError(f"the corpus of {run} is needed again, so restore it to its original path: {error}") from None
+        raise InputError(f"the corpus of {run} is needed; restore it to its original path: {error}") from None
     for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
         current = {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
         if not isinstance(recorded, dict) or recorded.get(split) != current:
             raise InputError(
-                f"the {split} pairs of {run} have changed since it was trained, so pairs that it held out may now be "
-                "among its training pairs; restore its corpus"
+                f"the {split} pairs of {run} have changed since it was trained, so held-out pairs may now be training "
+                "pairs; restore its corpus"
             )
     return corpus
 
 
 def read_corpus_lines(corpus: Corpus) -> LineSource:
-    """Return the sources of the training pairs, without the tag of synthetic lines."""
+    """Return the training sources, without the corpus tag of synthetic lines."""
     return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, "source")))
 
 
 def held_out_keys(corpus: Corpus) -> dict[Side, frozenset[int]]:
-    """Return side → the keys (``sentence_key``) of the sentences of the validation and test pairs."""
+    """Return for each side the keys (``sentence_key``) of the validation and test sentences."""
     return {
         side: frozenset(map(sentence_key, chain(texts(corpus.valid, side), texts(corpus.test, side))))
         for side in OPPOSITE
@@ -88,6 +88,7 @@ def held_out_keys(corpus: Corpus) -> dict[Side, frozenset[int]]:
 
 
 def _lines(read: Callable[[], Iterator[str]]) -> LineSource:
+    """Count the lines and compute their checksum."""
     count, digest = 0, hashlib.sha256()
     for line in read():
         count += 1

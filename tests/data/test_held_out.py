@@ -1,4 +1,4 @@
-"""No sentence stands in two parts, and which pairs are held out depends on the text alone."""
+"""Held-out pairs share no sentence with others and depend on the text only; normal forms of sentences."""
 
 import hashlib
 import random
@@ -36,7 +36,7 @@ SPELLINGS: list[Callable[[str], str]] = [
     lambda text: "\u00ad".join(text),  # soft hyphens
 ]
 """Other ways to write a sentence that is not all punctuation or digits; each leaves it the same."""
-SPELT_SENTENCE = st.builds(
+SPELLED_SENTENCE = st.builds(
     lambda number, spellings: spelled(f"L'été numéro {'abcdefghij'[number // 10]}{number % 10}", spellings),
     st.integers(0, 60),
     st.lists(st.sampled_from(SPELLINGS), max_size=2),
@@ -54,7 +54,7 @@ def parts(pairs, sizes):
     return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
-@given(pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
+@given(pairs=st.lists(st.tuples(SPELLED_SENTENCE, SPELLED_SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
 def test_hold_out_puts_no_sentence_into_two_parts(pairs, size):
     try:
         part = parts(pairs, (size, size + 1))
@@ -63,7 +63,7 @@ def test_hold_out_puts_no_sentence_into_two_parts(pairs, size):
     for side in (0, 1):
         places: dict[str, set[int]] = {}
         for pair, number in zip(pairs, part, strict=True):
-            # What is left when all that the split does not look at is gone, found in another way.
+            # The normal form, computed in another way.
             text = unicodedata.normalize("NFKC", pair[side]).casefold()
             text = "".join(c for c in text if c.isalnum())
             places.setdefault(text, set()).add(number)

@@ -1,4 +1,4 @@
-"""Datasets in the layout of the hub: the pairs that were asked for, and nothing is run."""
+"""Datasets in the layout of the Hugging Face hub: pairs, streaming, errors, and no execution of code."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def test_streaming_reads_only_most_pairs(tmp_path):
 
 
 class NoNetwork(Exception):
-    """Like the errors of libraries for HTTP, it is no OSError."""
+    """Not an OSError, as the errors of HTTP libraries."""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_missing_or_corrupted_dataset_is_reported(tmp_path):
 
 
 class TouchesAFile:
-    """Its pickle, when it is loaded, does."""
+    """Creates a file when its pickle is loaded."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""Several processes give the results of one, in its order, and none of them outlives its work."""
+"""``parallel_map`` and pools of processes: order, errors, and the end of processes."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.processes import pool_processes
 
 
 def doubled(number):
-    print("what a library prints is no result")
+    print("printed by a library")
     time.sleep(0.02)  # so that no process can do all
     return os.getpid(), 2 * number
 
@@ -130,7 +130,7 @@ def slow(number):
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_parallel_map_processes_end_with_parent(sent):
-    """As Ctrl-C does, the signal goes to the whole process group."""
+    """The signal is sent to the process group, as by Ctrl-C."""
     whole = subprocess.Popen(
         [sys.executable, "-c", ENDLESS],
         stdout=subprocess.PIPE,
@@ -150,7 +150,7 @@ def test_parallel_map_processes_end_with_parent(sent):
     finally:
         whole.kill()
     assert not psutil.wait_procs(others, timeout=30)[1]
-    assert said.count("Traceback") == (sent == signal.SIGINT)  # that of the KeyboardInterrupt, which the program tells
+    assert said.count("Traceback") == (sent == signal.SIGINT)  # KeyboardInterrupt
 
 
 def killed_later(number):
@@ -158,6 +158,5 @@ def killed_later(number):
 
 
 def test_pool_processes_import_neither_torch_nor_datasets():
-    """Each of them would take several times the memory otherwise."""
     program = "import sys, mt.data.pairs, mt.data.samples; print({'torch', 'datasets'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""Numbers of workers, and replicas of a loss module in a group of one process."""
+"""The number of workers, and replicas of a loss module in a group of one process."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def test_worker_count_refuses_more_workers_than_devices(monkeypatch):
 def test_worker_count_limits_workers_per_core(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     assert _count(8, "cpu") == 8
-    with pytest.raises(InputError, match="has 2 CPU cores, which at most 8 workers may share"):
+    with pytest.raises(InputError, match="at most 8 workers may share the 2 CPU cores"):
         _count(9, "cpu")
 
 

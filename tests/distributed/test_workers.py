@@ -1,4 +1,4 @@
-"""Two real workers under torchrun train what one would."""
+"""Workers as processes: training, resumption, signals, deaths and connection errors."""
 
 import signal
 import time
@@ -36,7 +36,7 @@ from tests.processes import (
 from tests.training.runs import has_weights_of, read_metrics
 
 NOT_THE_SAME = {"split", "padding_share", "bleu", "chrf", "ter"}
-"""Of metrics.jsonl: what padding a share needs, and scores, where a rounding may turn a word."""
+"""Keys of metrics.jsonl that depend on the number of workers or, by the rounding of a single word, may do so."""
 
 
 @pytest.fixture
@@ -148,23 +148,22 @@ def test_several_workers_resume_bitwise(folder, workers, settings):
 
 @pytest.mark.slow
 def test_local_workers_end_together_and_resume(folder):
-    """``training.workers``: every signal and every death leaves a run that goes on, and no process behind."""
     one, two = (_config(folder, name, max_updates=70, workers=workers) for name, workers in (("one", 1), ("two", 2)))
     train(one)
     deaths = [
-        (lambda leader, other: leader.send_signal(signal.SIGTERM), 143, "stopped at update"),
-        (lambda leader, other: other.send_signal(signal.SIGTERM), 143, "stopped at update"),
-        (lambda leader, other: other.kill(), 1, "another worker has died"),
-        (lambda leader, other: leader.kill(), -signal.SIGKILL, ""),
+        (lambda main, other: main.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda main, other: other.send_signal(signal.SIGTERM), 143, "stopped at update"),
+        (lambda main, other: other.kill(), 1, "another worker has died"),
+        (lambda main, other: main.kill(), -signal.SIGKILL, ""),
     ]
     for number, (death, expected, message) in enumerate(deaths, 1):
-        leader = _start(two)
+        main = _start(two)
         _wait_for_checkpoint(two, 10 * number)
-        (other,) = local_workers_of(leader)
-        addresses = [*_heard_at(leader.pid), *_heard_at(other.pid)]
+        (other,) = local_workers_of(main)
+        addresses = [*_listening_addresses(main.pid), *_listening_addresses(other.pid)]
         assert addresses and all(address in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for address in addresses)
-        death(leader, other)
-        status, said = finish(leader)
+        death(main, other)
+        status, said = finish(main)
         assert status == expected and message in said and "Traceback" not in said, said
         wait_until_ended(other.pid)
     status, said = finish(_start(two))
@@ -173,17 +172,18 @@ def test_local_workers_end_together_and_resume(folder):
     _assert_alike(one.folder, two.folder)
 
 
-def _heard_at(pid):
-    """The addresses where a process listens."""
-    return [one.laddr.ip for one in psutil.Process(pid).net_connections("inet") if one.status == psutil.CONN_LISTEN]
+def _listening_addresses(pid):
+    """Return the addresses at which a process listens."""
+    connections = psutil.Process(pid).net_connections("inet")
+    return [connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN]
 
 
 def test_worker_that_dies_at_start_is_reported(folder):
-    leader = _start(_config(folder, "died", workers=2))
-    wait_for(lambda: local_workers_of(leader))
-    local_workers_of(leader)[0].kill()
-    status, said = finish(leader, 60)
-    assert status == 1 and "worker 1 ended before it had begun" in said and "Traceback" not in said, said
+    main = _start(_config(folder, "died", workers=2))
+    wait_for(lambda: local_workers_of(main))
+    local_workers_of(main)[0].kill()
+    status, said = finish(main, 60)
+    assert status == 1 and "worker 1 ended before it began" in said and "Traceback" not in said, said
 
 
 def test_blocked_main_process_ends_after_death_of_worker():
@@ -193,12 +193,12 @@ def test_blocked_main_process_ends_after_death_of_worker():
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
 def test_worker_ends_when_main_process_is_killed(seconds):
-    leader = lead_one("sleep")
-    wait_for(lambda: local_workers_of(leader))
-    (worker,) = local_workers_of(leader)
+    main = lead_one("sleep")
+    wait_for(lambda: local_workers_of(main))
+    (worker,) = local_workers_of(main)
     time.sleep(seconds)
-    leader.kill()
-    leader.wait()
+    main.kill()
+    main.wait()
     wait_until_ended(worker.pid)
 
 
@@ -245,7 +245,6 @@ IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
     )),
 ])  # fmt: on
 def test_connection_errors_are_translated(error, kind, start, end, monkeypatch):
-    """Those that see the death of another worker must not keep it to themselves (``mt.core.process``)."""
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
@@ -261,7 +260,6 @@ def _silent(info):
 
 
 def test_silent_worker_is_reported_after_step_timeout(monkeypatch):
-    """As after a power cut, which closes no connection."""
     monkeypatch.setattr("mt.distributed.workers.STEP_TIMEOUT", timedelta(seconds=5))
     with (
         pytest.raises(WorkerDiedError, match="worker 0: another"),
@@ -323,7 +321,6 @@ def _as_worker(info):
 
 @pytest.mark.slow
 def test_sharded_lstm_does_not_flatten_weights(monkeypatch):
-    """A GPU's LSTM, told to flatten its weights, would copy them to where FSDP2 does not put the next ones."""
     with local_workers(2, _as_worker) as info, worker_group(torch.device("cpu"), info) as workers:
         replica = _sharded_lstm(workers)
         monkeypatch.setattr(torch.nn.LSTM, "flatten_parameters", lambda lstm: pytest.fail("moved"))

@@ -1,4 +1,4 @@
-"""Which pairs are left out, and why."""
+"""Faults of synthetic pairs."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """A batch of sentence pairs: as padded tensors, or packed.
 
-In a packed batch, the sentences stand one after another in a row of source and a row of target tokens. Both rows have
-the same length in every batch, so that a GPU can replay the kernels of an update as one CUDA graph.
+In a packed batch, all sources are concatenated in one row of tokens, and all targets in another. The length of each row
+is the same in every batch, so that a GPU can replay the kernels of an update as one CUDA graph.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from mt.models.packed_transformer import PackedSide
 from mt.tokenizer.tokenizer import BOS, EOS, PAD
 
 MARGIN = 0.005
-"""The share of a row beyond the mean number of tokens. Large batches of a window differ by less."""
+"""The spare share of a row beyond the mean number of tokens of a batch. Large batches of a window differ by less."""
 SENTENCE_MARGIN = 0.5
-"""The further margin, in sentences of average length, because small batches differ by more."""
+"""Additional spare room of a row, in sentences of average length, because small batches differ by more."""
 ROW_MULTIPLE = 16
-"""Rows of a multiple of so many tokens are the fastest to multiply on a GPU."""
+"""The length of a row is a multiple of this. GPUs multiply such matrices fastest."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class Batch:
 
     @classmethod
     def from_tensors(cls, ids: Tensor, source: Tensor, target: Tensor) -> "Batch":
-        """Return a batch of padded tensors, with ``target_positions`` and ``source_tokens`` computed from them.
+        """Return a batch of padded tensors, and compute ``target_positions`` and ``source_tokens`` from them.
 
-        Computing them later, in the middle of an update, would make the GPU wait.
+        If they were computed later, during an update, the GPU would wait for them.
         """
         positions = (target[:, 1:] != PAD).flatten().nonzero().squeeze(1)
         return cls(ids, source, target, positions, int((source != PAD).sum()))
 
     @property
     def target_input(self) -> Tensor:
-        """The input of the decoder: (B, T), each row from BOS to the token before the last."""
+        """The input of the decoder, (B, T): each row from BOS to the token before the last."""
         return self.target[:, :-1]
 
     @property
     def target_output(self) -> Tensor:
-        """The tokens that the decoder should predict: (B, T), each row from the first token to EOS."""
+        """The labels of the decoder, (B, T): each row from the first token to EOS."""
         return self.target[:, 1:]
 
     @property
@@ -66,26 +66,26 @@ class Batch:
 
     @property
     def padded_tokens(self) -> int:
-        """The number of target tokens with padding; 0 for a batch without pairs."""
+        """The number of target tokens including padding; 0 for a batch without pairs."""
         return self.target_output.numel() if self.target_tokens else 0
 
     def split_in_halves(self) -> list["Batch"]:
-        """Return two batches with half of the pairs each. A batch of a single pair is returned undivided."""
+        """Split the batch into two with half of the pairs each. A batch of a single pair is not split."""
         middle = len(self.ids) // 2
         return [self.select(slice(0, middle)), self.select(slice(middle, None))] if middle else [self]
 
     def select(self, rows: slice | Tensor) -> "Batch":
-        """Return some of the pairs, padded to the longest of them."""
+        """Return a batch of some of the pairs, padded to the longest of them."""
 
-        def shortened(tokens: Tensor) -> Tensor:
+        def trim(tokens: Tensor) -> Tensor:
             return tokens[:, : int((tokens != PAD).sum(dim=1).max())]
 
-        return Batch.from_tensors(self.ids[rows], shortened(self.source[rows]), shortened(self.target[rows]))
+        return Batch.from_tensors(self.ids[rows], trim(self.source[rows]), trim(self.target[rows]))
 
     def repeated_twice(self) -> "Batch":
-        """Return a batch (2B) with all pairs, followed by all pairs again.
+        """Return a batch (2B) that contains all pairs twice, the second copies after the first.
 
-        The first half of its ``target_positions`` belongs to the first B pairs, the second half to their repetition.
+        The first half of its ``target_positions`` belongs to the first copies, the second half to the second copies.
         """
         return Batch(
             self.ids.repeat(2),
@@ -101,11 +101,11 @@ class Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> "Batch":
-        """Return the batch in pinned memory, from where ``to`` copies it asynchronously."""
+        """Return the batch in pinned memory, from which ``to`` copies it asynchronously."""
         return self._map(Tensor.pin_memory)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
-        """Return a batch with the result of the function in place of each tensor."""
+        """Apply a function to each tensor of the batch."""
         tensors: dict[str, Any] = {
             name: function(value) for name, value in vars(self).items() if torch.is_tensor(value)
         }
@@ -113,15 +113,16 @@ class Batch:
 
 
 def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Return a batch of B pairs with the ids 0 … B - 1, given the token ids of each sentence without BOS and EOS."""
+    """Return a padded batch of B pairs with the ids 0 … B - 1, given the token ids of each sentence without BOS and
+    EOS."""
     return collate_table(pyarrow.table([range(len(sources)), list(sources), list(targets)], schema=SAMPLES))
 
 
 def collate_table(pairs: pyarrow.Table) -> Batch:
-    """Return a batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS.
+    """Return a padded batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS.
 
-    A worker gets no pairs of a batch with fewer pairs than workers. Source and target are then a row of padding, so
-    that the model can be applied to them.
+    The table is empty if a batch has fewer pairs than workers. Source and target are then one row without tokens to
+    predict, so that the model can be applied to the batch.
     """
     ids = torch.tensor(pairs["id"].to_numpy())
     if not len(pairs):
@@ -131,9 +132,9 @@ def collate_table(pairs: pyarrow.Table) -> Batch:
 
 
 def _pad(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
-    """Return sentences as a padded tensor (B, length of the longest row).
+    """Return sentences as a padded tensor, (B, length of the longest row).
 
-    Each row holds the token ids in ``first``, those of the sentence, EOS, and PAD up to the length of the longest row.
+    Each row consists of the token ids ``first``, those of the sentence, EOS, and PAD.
     """
     lengths = np.diff(sentences.offsets.to_numpy())
     ends = len(first) + lengths  # the positions of EOS
@@ -149,17 +150,17 @@ class PackedShape(NamedTuple):
     """The static sizes of packed batches."""
 
     source: int
-    """The number of source tokens of a row, EOS included."""
+    """The length of the row of source tokens."""
     target: int
-    """The number of target tokens of a row, EOS included."""
+    """The length of the row of target tokens."""
     sentences: int
-    """The number of sentences, those of the padding included."""
+    """The number of sentences, including those that consist of padding."""
     longest: int
     """The maximum number of tokens of a sentence."""
 
     @classmethod
     def from_means(cls, tokens: np.ndarray, sentences: float, longest: int) -> "PackedShape":
-        """Return a shape for batches of about the same size.
+        """Return a shape for batches of about the same size, given the mean sizes.
 
         Args:
             tokens: (2,), the mean number of source tokens and of target tokens of a batch.
@@ -172,7 +173,7 @@ class PackedShape(NamedTuple):
         return cls(source, target, int(sentences * 1.1) + 8 + padding, longest)
 
     def enlarged_for(self, lengths: np.ndarray) -> "PackedShape":
-        """Return the shape for sentences of lengths (2, B): this one unless they do not fit."""
+        """Return this shape if sentences of lengths (2, B) fit, otherwise a larger one."""
         totals, count = lengths.sum(axis=1), lengths.shape[1]
         left = np.array(self[:2]) - totals
         longest = max(int(lengths.max(initial=1)), self.longest)
@@ -190,11 +191,11 @@ class PackedShape(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """A batch of B sentence pairs in packed rows. Sentences of PAD fill the rest of the rows."""
+    """A batch of B sentence pairs in packed rows. The rest of each row is filled with sentences of PAD."""
 
     pairs: pyarrow.Table
     """The encoded pairs, with the columns of SAMPLES."""
-    rows: Tensor  # int32, all parts in the order of ``PackedShape.sizes``, so that one copy moves them to a GPU
+    rows: Tensor  # int32, all parts in the order of ``PackedShape.sizes``, so that one copy moves all to a GPU
     shape: PackedShape
     source_tokens: int
     """The number of source tokens, EOS included and padding not."""
@@ -203,12 +204,12 @@ class PackedBatch:
 
     @property
     def padded_tokens(self) -> int:
-        """The number of target tokens with padding."""
+        """The number of target tokens including padding; 0 for a batch without pairs."""
         return self.shape.target if self.target_tokens else 0
 
     def unpack(self) -> tuple[PackedSide, PackedSide, Tensor]:
-        """Return the sources, the inputs of the decoder, which begin with BOS, and the token to predict after each of
-        these, PAD where there is none."""
+        """Split ``rows`` into the sources, the inputs of the decoder (each from BOS on), and the labels, which are the
+        token to predict at each position, or PAD."""
         source, target, source_positions, target_positions, labels, source_offsets, target_offsets = self.rows.split(
             self.shape.sizes
         )
@@ -217,8 +218,10 @@ class PackedBatch:
         return sources, PackedSide(target, target_positions, target_offsets, longest), labels
 
     def to_padded(self, batch_tokens: int) -> list[Batch]:
-        """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
-        packed rows."""
+        """Return the pairs as padded batches of at most ``batch_tokens`` tokens on each side.
+
+        They are for devices without kernels for packed rows.
+        """
         plan = plan_by_length(sample_lengths(self.pairs), batch_tokens)
         return [collate_table(self.pairs.take(rows)) for rows in plan] or [collate_table(self.pairs)]
 
@@ -230,7 +233,7 @@ class PackedBatch:
 
 
 def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
-    """Return the packed batch of encoded pairs.
+    """Return a packed batch of encoded pairs.
 
     Args:
         pairs: The pairs, with the columns of SAMPLES.
@@ -242,23 +245,23 @@ def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
     sources, targets, *positions, labels, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
     count = np.arange(lengths.shape[1])
     sides = zip(ID_COLUMNS, lengths, (sources, labels), positions, (source_offsets, target_offsets), strict=True)
-    for column, own, tokens, position, offsets in sides:
+    for column, side_lengths, tokens, position, offsets in sides:
         values = pairs[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        ends = own.cumsum()
-        total = int(own.sum())
+        ends = side_lengths.cumsum()
+        total = int(side_lengths.sum())
         tokens[:total] = np.insert(values, ends - 1 - count, EOS)
-        position[:total] = positions_in_rows(own)
-        offsets[1 : len(own) + 1] = ends
-        paddings = np.arange(1, len(offsets) - len(own)) * shape.longest
-        offsets[len(own) + 1 :] = np.minimum(total + paddings, len(tokens))
-    targets[:total] = np.insert(values, ends - own - count, BOS)
+        position[:total] = positions_in_rows(side_lengths)
+        offsets[1 : len(side_lengths) + 1] = ends
+        paddings = np.arange(1, len(offsets) - len(side_lengths)) * shape.longest
+        offsets[len(side_lengths) + 1 :] = np.minimum(total + paddings, len(tokens))
+    targets[:total] = np.insert(values, ends - side_lengths - count, BOS)
     return PackedBatch(pairs, torch.from_numpy(rows), shape, *lengths.sum(axis=1).tolist())
 
 
 def divide_evenly(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
-    """Divide pairs into batches with about as many source tokens, and as many target tokens, in each.
+    """Divide pairs into batches with about the same number of source tokens, and of target tokens.
 
-    The longest remaining pair goes into the batch that is the least full (Graham 1969, longest processing time first).
+    The longest remaining pair is added to the least full batch (Graham 1969, longest processing time first).
 
     Args:
         lengths: (2, N), the lengths of the pairs.
@@ -266,8 +269,8 @@ def divide_evenly(lengths: np.ndarray, count: int, random: np.random.Generator) 
         random: Determines the order of pairs of equal lengths, and of the batches.
 
     Returns:
-        The batches in random order, each an array of pair numbers, the longest first. None is empty
-        if there are as many pairs as batches.
+        The batches in random order, each an array of pair numbers in descending order of length. No batch is empty if
+        there are at least as many pairs as batches.
     """
     shuffled = random.permutation(lengths.shape[1])
     order = shuffled[np.argsort(-lengths.sum(axis=0)[shuffled], kind="stable")]

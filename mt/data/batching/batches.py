@@ -1,9 +1,9 @@
 """Yield the batches of training pairs, epoch after epoch, and the batches of validation and test pairs.
 
-Samples of training pairs are drawn for one epoch, by augmentation and subword sampling, in this process or in others.
-This changes the lengths of sentences, so that up to a third of every planned batch would be padding. Therefore the
-pairs of a window, up to MAX_WINDOW_BATCHES planned batches, are drawn together and then divided into as many batches
-again.
+For each epoch, augmentation and subword sampling draw a sample of every training pair, in this process or in others.
+Sampling changes the lengths of sentences, so that up to a third of a planned batch would be padding. Therefore all
+pairs of a window of up to MAX_WINDOW_BATCHES planned batches are sampled together, and then divided again into the same
+number of batches.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from mt.distributed.workers import Workers
 
 MAX_WINDOW_BATCHES = 64
-"""The most planned batches in a window, whose pairs are divided into batches again after they were sampled."""
+"""The maximum number of planned batches in a window."""
 PART_BATCHES = 4
-"""The batches whose pairs a process draws at a time. Sampling of few pairs takes longer for each."""
+"""The number of planned batches that a process samples at a time. Sampling fewer pairs takes longer per pair."""
 GROWTH_ROWS = 4096
-"""The pairs by which the growth of sentences by augmentation and subword sampling is estimated."""
+"""The number of pairs for estimating the growth of sentences by augmentation and subword sampling."""
 
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """The settings of the batches that training pairs form."""
+    """The settings of training batches."""
 
     augmentation: AugmentationConfig
     sampling: float
@@ -56,19 +56,18 @@ class BatchSettings:
     seed: int
     """Determines the plan of each epoch, the augmentation and the subword sampling."""
     batch_tokens: int
-    """The most tokens of a batch on each side, padding included. They are counted before augmentation and subword
-    sampling, which make sentences a little longer."""
+    """The maximum number of tokens of a batch on each side, padding included. Tokens are counted before augmentation
+    and subword sampling, which make sentences slightly longer."""
     packed: bool = False
     """Whether batches are packed."""
     processes: int = 0
-    """The number of processes that augment and sample pairs; 0: this process does it. The batches are the same."""
+    """The number of processes for augmentation and sampling; 0 for this process. The batches do not depend on it."""
 
 
 class TrainingBatches:
-    """The batches of the training pairs for one worker, epoch after epoch. The trainer of a run holds one instance.
+    """The training batches of one worker, epoch after epoch. The trainer of a run holds one.
 
-    The tokens of the pairs are drawn for each epoch, by augmentation and subword sampling. A sample depends on the
-    seed, the epoch and the pair alone.
+    The tokens of the pairs are sampled for each epoch. A sample depends only on the seed, the epoch and the pair.
     """
 
     def __init__(
@@ -81,10 +80,10 @@ class TrainingBatches:
     ) -> None:
         """
         Args:
-            pairs: The training pairs, as ``encode_pairs`` returns them, with a column ``weight``, grouped by direction.
-            layers: The text layer of each direction, which makes tokens of changed texts.
+            pairs: The training pairs as returned by ``encode_pairs``, with a column ``weight``, grouped by direction.
+            layers: The text layer of each direction, which encodes changed texts.
             settings: The size of the batches, augmentation and subword sampling.
-            workers: The workers that share every batch. All of them have to construct this.
+            workers: The workers that share every batch. The constructor is collective: all workers have to call it.
             sizes: The number of pairs of each direction; None for one direction.
         """
         sizes = sizes or [len(pairs)]
@@ -106,22 +105,23 @@ class TrainingBatches:
         self._pairs = pairs
         self._settings = settings
         self._has_tags = any(layer.config.tags for layer in layers)
-        """Whether sources have tags of several target languages. Such pairs are not joined."""
+        """Whether sources have target tags. Such pairs are not joined."""
         self._workers = workers
         self._prefetched: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
-        """Maps (epoch, number of the next window) to functions that return this worker's part of its samples."""
+        """Maps (epoch, number) of the next window to functions that return the samples of this worker's part of it."""
         self._plan = lru_cache(maxsize=1)(self._plan_epoch)
         self.packed_shape = self._packed_shape() if settings.packed else None
         """The shape of this worker's share of packed batches; None if batches are padded."""
 
     def _packed_shape(self) -> PackedShape:
+        """Estimate the shape of packed batches from the plan of the first epoch and a sample of its pairs."""
         plan, lengths = self._plan(0), encoded_lengths(self._pairs)
         rows = np.concatenate([np.empty(0, dtype=np.int64), *plan.batches])  # there may be no batch
-        some = rows[:: len(rows) // GROWTH_ROWS + 1]
-        some = some[[row not in plan.joined for row in some.tolist()]]
+        chosen = rows[:: len(rows) // GROWTH_ROWS + 1]
+        chosen = chosen[[row not in plan.joined for row in chosen.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        drawn = sample_lengths(self._draw(0, some)())
-        growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
+        sampled = sample_lengths(self._draw(0, chosen)())
+        growth = (sampled.sum(axis=1) + 1) / (lengths[:, chosen].sum(axis=1) + 1)
         shares = max(1, len(plan.batches)) * self._workers.size
         return PackedShape.from_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
 
@@ -130,8 +130,7 @@ class TrainingBatches:
 
         Args:
             number: The epoch, from 0.
-            start: The number of batches to skip. They are not computed, except those of the window that holds batch
-                ``start``.
+            start: The number of batches to skip. They are not computed, except those in the window of batch ``start``.
         """
         if self.packed_shape or not self._make_samples.is_off:
             yield from self._sampled_epoch(number, start)
@@ -140,10 +139,10 @@ class TrainingBatches:
             yield collate_table(self._encoded_rows(self._own_share(batch)))
 
     def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch | PackedBatch]:
-        """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed, sampled or packed.
+        """Yield this worker's share of each batch, as ``epoch`` does, if pairs are augmented, sampled or packed.
 
-        In each window every worker draws a part of the pairs, all parts are exchanged, and every worker computes the
-        same division into batches. All workers have to call this.
+        For each window, every worker samples a part of the pairs, the workers gather all parts, and every worker
+        computes the same division into batches. Collective: all workers have to call this.
         """
         windows = _windows(self._plan(epoch).batches)
         end = 0
@@ -155,13 +154,13 @@ class TrainingBatches:
             if parts is None:
                 rows = self._own_rows(epoch, number)
                 parts = [self._draw(epoch, part) for part in self._divide_window(rows, len(window))]
-            own = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
-            samples = pyarrow.concat_tables(self._workers.gather_objects(own)).combine_chunks()
+            local = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
+            samples = pyarrow.concat_tables(self._workers.gather_objects(local)).combine_chunks()
             divide = divide_evenly if self.packed_shape else replan
             random = generator(self._settings.seed, "window", epoch, number)
             batches = divide(sample_lengths(samples), len(window), random)
-            # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.
-            # Other processes get larger parts, at once with the first batches, so that they have time for the last one.
+            # While the batches of this window are yielded, the pairs of the next window are sampled: one part with each
+            # batch. Parts for other processes are larger and start with the first batches, so that they end in time.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
             rows = self._own_rows(*next_window)
             ahead: list[Callable[[], pyarrow.Table]] = []
@@ -174,32 +173,38 @@ class TrainingBatches:
             self._prefetched = {next_window: ahead}
 
     def _divide_window(self, rows: np.ndarray, batches: int) -> list[np.ndarray]:
-        """Divide rows of a window of some batches into the parts that are drawn at a time."""
+        """Divide the rows of a window into parts that are sampled at a time.
+
+        Args:
+            rows: The rows.
+            batches: The number of batches in the window.
+        """
         return np.array_split(rows, -(-batches // PART_BATCHES) if self._settings.processes else batches)
 
     def _own_share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
 
     def _own_rows(self, epoch: int, window: int) -> np.ndarray:
-        """Return the rows of a window that this worker draws; none for an epoch without pairs, which has no window."""
+        """Return the rows of a window that this worker samples; none for an epoch without pairs, which has no
+        window."""
         windows = _windows(self._plan(epoch).batches)
         rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
     def _encoded_rows(self, rows: np.ndarray) -> pyarrow.Table:
-        """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
+        """Return the encoded pairs of rows (B,) before augmentation and sampling, with the columns of SAMPLES."""
         return self._encoded[rows].cast(SAMPLES).combine_chunks()
 
     def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
-        """Begin to draw samples of some rows (B,) in an epoch, in another process if there is one.
+        """Start to draw the samples of rows (B,) in an epoch, in another process if there is one.
 
         Args:
             epoch: The epoch.
-            rows: Rows of the batches that are planned for the epoch.
+            rows: Rows of the planned batches of the epoch.
 
         Returns:
-            A function that waits for the samples, with the columns of SAMPLES and in the order of ``rows``. It raises
-            RunError if the process has ended early.
+            A function that waits for the samples. They have the columns of SAMPLES and the order of ``rows``. The
+            function raises RunError if the process has ended early.
         """
         plan = self._plan(epoch)
         groups: list[tuple[int, ...]] = []
@@ -213,11 +218,11 @@ class TrainingBatches:
         return lambda: self._replace_too_long(samples(), rows, plan)
 
     def _replace_too_long(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
-        """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
+        """Replace samples that are longer than every sentence of the corpus by their encoded pairs.
 
-        A model with learned positions may have no position for their last tokens. The encoded pairs are neither changed
-        nor sampled. Both sides are replaced, because a placeholder in one of them belongs to a placeholder in the
-        other. Joined pairs stay joined.
+        A model with learned positions may lack positions for the last tokens of such samples. The encoded pairs are
+        neither augmented nor sampled. Both sides are replaced, because placeholders occur in pairs. Joined pairs stay
+        joined.
         """
         is_too_long = np.zeros(len(rows), dtype=bool)
         for name, limit in zip(ID_COLUMNS, self._max_tokens, strict=True):
@@ -233,22 +238,23 @@ class TrainingBatches:
         return replace_tokens(samples, positions, tokens)
 
     def close(self) -> None:
-        """End the processes that draw samples. The next epoch starts others."""
+        """End the processes that draw samples. The next epoch starts new ones."""
         self._prefetched.clear()
         self._pool.close()
 
     def batches_in_epoch(self, number: int) -> int:
-        """Return the number of batches in an epoch, which all workers share."""
+        """Return the number of batches in an epoch. It is the same for all workers."""
         return len(self._plan(number).batches)
 
     @property
     def longer_than_a_batch(self) -> int:
-        """The number of pairs with more than ``batch_tokens`` on either side. Each is a batch by itself."""
+        """The number of pairs with more than ``batch_tokens`` tokens on a side. Each of them is a batch by itself."""
         return int((encoded_lengths(self._pairs).max(axis=0) > self._settings.batch_tokens).sum())
 
     def _plan_epoch(self, number: int) -> Plan:
-        # These columns are read again for each plan and not kept in variables, so that ``plan_epoch`` can free them:
-        # they take no memory during an epoch.
+        """Plan the batches of an epoch."""
+        # The columns are read again for each plan instead of being stored, so that ``plan_epoch`` can free them and
+        # they take no memory during the epoch.
         return plan_epoch(
             encoded_lengths(self._pairs),
             numbers(self._pairs, "weight"),
@@ -270,13 +276,13 @@ def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:
-    """Yield batches of all encoded pairs, each pair once, in an order that depends on their lengths alone.
+    """Yield batches of all encoded pairs, each pair once, in an order that depends only on the lengths.
 
-    The longest pairs come first, so that a batch that is too large for the memory fails at once.
+    The longest pairs are first, so that a batch that is too large for the memory fails at once.
 
     Args:
-        pairs: The pairs, as ``encode_pairs`` returns them.
-        batch_tokens: The most tokens of a batch on each side, padding included.
+        pairs: The pairs as returned by ``encode_pairs``.
+        batch_tokens: The maximum number of tokens of a batch on each side, padding included.
     """
     encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
     for rows in reversed(plan_by_length(encoded_lengths(pairs), batch_tokens)):
@@ -284,6 +290,6 @@ def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator
 
 
 def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
-    """Divide the batches of an epoch, in order, into windows of about equal size, at most MAX_WINDOW_BATCHES each."""
+    """Divide the batches of an epoch, in order, into windows of about equal size with at most MAX_WINDOW_BATCHES."""
     count = -(-len(plan) // MAX_WINDOW_BATCHES)
     return [plan[len(plan) * number // count : len(plan) * (number + 1) // count] for number in range(count)]

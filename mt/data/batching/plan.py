@@ -1,24 +1,20 @@
 """Plan the batches of an epoch from the lengths of the encoded pairs, without their text.
 
-The plan is a function of the lengths before subword sampling, the weights, the seed, the epoch and the budget of
-tokens. It depends neither on earlier epochs nor on the number of workers, so a run can resume at any batch.
+The plan is a function of the lengths before subword sampling, the weights, the seed, the epoch and the maximum number
+of tokens. It depends neither on earlier epochs nor on the number of workers, so a run can resume at any batch.
 
 Lengths are numbers of tokens, EOS included, in an array (2, N): those of N sources, then those of N targets.
 """
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mt.core.randomness import generator
 
-if TYPE_CHECKING:
-    pass
-
 MAX_DRAWS = 1_000_000
-"""The number of random numbers that are held in memory at a time while an epoch is planned."""
+"""The maximum number of random numbers in memory at a time while an epoch is planned."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ class Plan:
     batches: list[np.ndarray]
     """The rows of each batch, in the order of training."""
     joined: dict[int, tuple[int, ...]]
-    """Maps a row to the rows whose sentences are appended to its own. Those rows are in no batch themselves."""
+    """Maps a row to the rows whose sentences are appended to it. The appended rows are not in a batch themselves."""
 
     tokens: np.ndarray
     """(2,), the number of source tokens and of target tokens of the epoch."""
@@ -52,18 +48,18 @@ def plan_epoch(
     """Plan the batches of an epoch.
 
     A row of weight w occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every padded batch, the number of
-    rows times the longest length is at most ``batch_tokens`` on each side. A single row that is longer than that has a
-    batch of its own. Packed batches have at most ``batch_tokens`` on average.
+    rows times the longest length is at most ``batch_tokens`` on each side. A row that is longer than ``batch_tokens``
+    is a batch by itself. Packed batches have at most ``batch_tokens`` tokens on average.
 
     Args:
         lengths: (2, N), the lengths of N rows.
         weights: (N,) float.
         seed, epoch: Determine the draws for fractional weights, the order of rows of equal lengths, and the order of
             the batches.
-        batch_tokens: The most tokens of a batch on each side, padding included.
-        joined: The share of the rows that are joined with one or two other rows.
-        packed: Whether the batches are packed: random rows, about as many tokens in each.
-        directions: (N,), the direction of each row; None if it is the same. Rows of one direction are joined.
+        batch_tokens: The maximum number of tokens of a batch on each side, padding included.
+        joined: The share of the rows that are joined with one or two other rows of the same direction.
+        packed: Whether the batches are packed. They then consist of random rows, with about the same number of tokens.
+        directions: (N,), the direction of each row; None for a single direction.
     """
     random = generator(seed, "epoch", epoch)
     repetitions = draw_repetitions(weights, random)
@@ -77,9 +73,9 @@ def plan_epoch(
         directions = np.zeros(len(weights)) if directions is None else directions
         candidates = candidates[np.argsort(directions[candidates], kind="stable")]
         lengths, followers = _join_rows(candidates, directions, lengths, generator(seed, "joined", epoch))
-        is_left = np.ones(len(repetitions), dtype=bool)
-        is_left[[row for group in followers.values() for row in group]] = False
-        rows = rows[is_left[rows]]
+        is_kept = np.ones(len(repetitions), dtype=bool)
+        is_kept[[row for group in followers.values() for row in group]] = False
+        rows = rows[is_kept[rows]]
     lengths = lengths.take(rows, axis=1)
     del weights, repetitions  # the memory is needed for sorting
     tokens = lengths.sum(axis=1)
@@ -91,17 +87,17 @@ def plan_epoch(
 
 
 def _divide_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Divide rows, in order, into batches of about as many tokens, on average at most ``batch_tokens`` on each side.
+    """Divide rows, in order, into batches with about the same number of tokens.
 
     Args:
         rows: (N,).
         lengths: (2, N), the lengths of these rows.
-        batch_tokens: The mean number of tokens of a batch on the longer side.
+        batch_tokens: The maximum of the mean number of tokens of a batch on the longer side.
     """
     ends = lengths.sum(axis=0).cumsum()
     count = -(-int(lengths.sum(axis=1).max(initial=0)) // batch_tokens)
     batches = np.split(rows, np.searchsorted(ends, np.arange(1, count) * (ends[-1] / count))) if count else []
-    return [batch for batch in batches if len(batch)]  # a long row can fill several
+    return [batch for batch in batches if len(batch)]  # a long row can span several, which leaves empty ones
 
 
 def plan_by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
@@ -109,13 +105,13 @@ def plan_by_length(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
 
     Args:
         lengths: (2, N), the lengths of the rows.
-        batch_tokens: The most tokens of a batch on each side, padding included.
+        batch_tokens: The maximum number of tokens of a batch on each side, padding included.
     """
     return _fill_batches(*sort_by_length(lengths), batch_tokens)
 
 
 def replan(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
-    """Divide rows into exactly ``count`` batches of similar lengths and, as far as possible, equal numbers of tokens.
+    """Divide rows into exactly ``count`` batches of rows of similar lengths, with similar numbers of tokens.
 
     Args:
         lengths: (2, N), the lengths of the rows.
@@ -133,22 +129,22 @@ def replan(lengths: np.ndarray, count: int, random: np.random.Generator) -> list
     def batches_within(budget: int) -> list[np.ndarray]:
         return _fill_batches(rows, sorted_lengths, budget)
 
-    # A larger budget never makes more batches, so bisection finds the smallest one that makes at most ``count``.
+    # A larger budget never gives more batches, so bisection finds the smallest budget with at most ``count`` batches.
     budgets = range(int(longest.max()) * len(rows))
     batches = batches_within(bisect_left(budgets, True, lo=1, key=lambda budget: len(batches_within(budget)) <= count))
     while len(batches) < count:
-        costs = [longest[batch].max() * len(batch) * (len(batch) > 1) for batch in batches]
+        costs = [longest[batch].max() * len(batch) if len(batch) > 1 else 0 for batch in batches]
         largest = int(np.argmax(costs))
         batches[largest : largest + 1] = np.array_split(batches[largest], 2)
     return [shuffled[batches[number]] for number in random.permutation(count)]
 
 
 def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Draw how often each row occurs in an epoch, (N,) int32.
+    """Draw the number of occurrences of each row in an epoch, (N,) int32.
 
     A row of weight w, of ``weights`` (N,), occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋.
     """
-    # The draws are made for a part of the rows at a time, because they take more memory than the result.
+    # Random numbers are drawn for a part of the rows at a time, because they take more memory than the result.
     repetitions = np.empty(len(weights), dtype=np.int32)
     for start in range(0, len(weights), MAX_DRAWS):
         part = weights[start : start + MAX_DRAWS]
@@ -160,10 +156,10 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
 def _join_rows(
     candidates: np.ndarray, directions: np.ndarray, lengths: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
-    """Form groups of two or three rows that become one pair each.
+    """Form groups of two or three rows, each of which becomes one pair.
 
-    Groups that would be longer than every row of the corpus are not formed: a model with learned positions may have no
-    position for their last tokens.
+    A group that would be longer than every row of the corpus is not formed, because a model with learned positions may
+    lack positions for its last tokens.
 
     Args:
         candidates: The rows to form groups of, in random order, grouped by direction. Each occurs once in the epoch.
@@ -190,9 +186,9 @@ def _join_rows(
 def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort rows so that neighbors have similar lengths on both sides.
 
-    The rows are sorted by the length of their longer side, which decides how many rows fit into a batch. Among rows
-    with the same longer length, those with a longer source come first if this length is odd, and those with a longer
-    target if it is even, so that also the shorter sides of neighbors agree. Rows of equal lengths keep their order.
+    The rows are sorted by the length of their longer side, which determines how many rows fit into a batch. Among rows
+    of the same longer length, rows with a longer source are first if this length is odd, and rows with a longer target
+    if it is even, so that the shorter sides of neighbors are similar, too. Rows of equal lengths keep their order.
 
     Args:
         lengths: (2, N), the lengths of the rows.
@@ -212,11 +208,11 @@ def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fill_batches(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Divide sorted rows into batches, in order, that are as large as the budget allows.
+    """Divide sorted rows, in order, into the largest possible batches.
 
     Args:
         rows, longest: The result of ``sort_by_length``.
-        batch_tokens: The most tokens of a batch on each side, padding included.
+        batch_tokens: The maximum number of tokens of a batch on each side, padding included.
     """
     batches = []
     start = 0

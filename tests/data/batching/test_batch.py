@@ -1,4 +1,4 @@
-"""Packed batches: the pairs that they hold, their rows, and their sizes."""
+"""Packed batches: pairs, rows and sizes."""
 
 import numpy as np
 import pyarrow
@@ -72,8 +72,7 @@ def test_divide_evenly_balances_tokens(count, batches, seed):
 
 
 def test_packed_shape_leaves_little_padding():
-    """Of batches of 1,024 tokens, and of 12,500, with sentences as long as news."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(0)  # sentences as long as news
     for tokens, left_over in ((1024, 0.03), (12_500, 0.01)):
         source = np.clip(random.lognormal(3.1, 0.55, tokens * 64 // 24).astype(int), 2, 120)
         target = np.clip((source * random.uniform(0.85, 1.15, len(source))).astype(int), 2, 120)

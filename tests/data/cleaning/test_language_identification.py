@@ -1,4 +1,4 @@
-"""The library is asked one text at a time; here thousands at once give the same."""
+"""Language identification of many texts at once, compared with py3langid."""
 
 import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -17,7 +17,7 @@ def test_identifier_scores_equal_py3langid():
     scores = ours.scores(TEXTS)
     for text, row in zip(TEXTS, scores, strict=True):
         theirs = model._raw_score(model._encode(text))
-        if theirs.max() > np.finfo(np.float32).min:  # otherwise nothing is known of the text
+        if theirs.max() > np.finfo(np.float32).min:  # otherwise the text has no known feature
             np.testing.assert_allclose(row, theirs, rtol=1e-3, atol=0.05)
         else:
             assert not row.any()

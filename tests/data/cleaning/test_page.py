@@ -1,4 +1,4 @@
-"""The page of what was dropped, in a real headless Chromium."""
+"""The cleaning report as a page, in headless Chromium."""
 
 import pytest
 
@@ -23,11 +23,11 @@ def test_cleaning_page_escapes_text_and_fits_phone(browser):
     cells = browser.execute_script("return [...document.querySelectorAll('.examples td')].map(e => e.textContent)")
     assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("…") and len(cells[2]) == 501
     images = browser.execute_script("return [...document.images].map(i => [i.naturalWidth, i.alt])")
-    assert len(images) == 3 and all(width > 300 and "rule" in told for width, told in images)
+    assert len(images) == 3 and all(width > 300 and "rule" in alt for width, alt in images)
     assert overflowing_elements(browser) == []
     with on_a_phone(browser):
         assert overflowing_elements(browser) == []
         hidden = browser.execute_script(
             "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
         )
-    assert hidden == 0  # nobody has to scroll sideways
+    assert hidden == 0  # no table needs a scroll bar

@@ -1,4 +1,4 @@
-"""The rules on numbers and items of single pairs, and those that look at all pairs, against brute force."""
+"""Cleaning rules for single pairs and for the whole corpus."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_find_boilerplate_at_limits():
 
 
 def test_length_deviations_depend_on_length_class():
-    """Short texts vary far more than long ones, and targets are twice as long as sources."""
+    """Ratios of short texts vary more than those of long texts, and targets are twice as long as sources."""
     random = np.random.default_rng(1)
     lengths = random.integers(20, 2000, 20_000)
     usual = random.normal(0, 6 / lengths**0.5)

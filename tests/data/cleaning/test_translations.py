@@ -1,5 +1,4 @@
-"""The model of which words translate each other, against one without NumPy; and the threshold of its scores, in
-simulated corpora."""
+"""IBM model 1 compared with plain Python, and the threshold of its scores in simulated corpora."""
 
 import math
 from collections import Counter
@@ -30,7 +29,7 @@ def _stems(texts):
 
 
 def _scores_by_hand(given, predicted):
-    """One direction, with the part of each pair itself taken out of the counts."""
+    """Return the scores of one direction, without the contribution of each pair to its own counts."""
     times = Counter(word for text in predicted for word in text)
     alone = {word: count / times.total() for word, count in times.items()}
     texts = list(zip(given, predicted, strict=True))
@@ -69,7 +68,7 @@ def test_ibm_model_scores_equal_plain_python(monkeypatch):
     scores, lengths = model.scores(model.learned, is_learned=True)
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     assert lengths.tolist() == [len(one) + len(other) for one, other in zip(*stems, strict=True)]
-    assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing
+    assert scores[-1] == 0 == lengths[-1]  # words of a single pair are unknown
 
 
 def test_ibm_model_scores_new_pairs():
@@ -91,7 +90,6 @@ def test_truncated_words_keeps_same_share_of_both_sides():
 
 @pytest.mark.parametrize("share", [0.0, 0.002, 0.02, 0.3])
 def test_classify_translations_is_close_to_best_threshold(share):
-    """In three kinds of length, each with scores and a share of bad pairs of its own."""
     random = np.random.default_rng(2)
     number = 30_000
     lengths = random.choice([4, 10, 30], number)
