@@ -130,7 +130,7 @@ class Augmentation:
         language = layer.source_language
         if has_placeholders or has_number_words:
             # Placeholders are inserted first, because the words would no longer be found after a change of case.
-            pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
+            pair = insert_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
             source, target = vary(*pair, language, random)
         elif name == "lower_case":
             # The text is lowercased last, because the text layer would capitalize names again. A model must also

@@ -102,9 +102,9 @@ def test_failure_while_streaming_is_reported(failure, expected, message, tmp_pat
 
 
 def test_missing_or_corrupted_dataset_is_reported(tmp_path):
-    write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
-    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this dataset cannot be loaded.*data=files"):
-        load_hub(tmp_path / "damaged")
+    write(tmp_path / "corrupted" / "train.jsonl", ['{"de": "a", "en": bad'])
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*corrupted: this dataset cannot be loaded.*data=files"):
+        load_hub(tmp_path / "corrupted")
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this dataset cannot be loaded.*data=files"):
         load_hub(tmp_path / "nothing")
 

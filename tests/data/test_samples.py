@@ -298,8 +298,8 @@ def test_lowercase_depends_on_language(language, source, lowercase):
         ("去Anna。", "Anna", []),
     ],
 )
-def test_names_and_numbers_on_both_sides(source, target, expected):
-    assert names_and_numbers(source, target) == expected
+def test_shared_names_and_numbers(source, target, expected):
+    assert shared_names_and_numbers(source, target) == expected
 
 
 @pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
@@ -324,8 +324,8 @@ def test_names_and_numbers_on_both_sides(source, target, expected):
     ],
     ids=["final punctuation of both", "final punctuation of one", "commas of both", "comma of one"],
 )  # fmt: skip
-def test_with_new_placeholder_inserts_at_corresponding_positions(between, source, target, shares):
-    found = Counter(with_new_placeholder(A, source, target, between, generator(seed, "test")) for seed in range(2000))
+def test_insert_new_placeholder_at_corresponding_positions(between, source, target, shares):
+    found = Counter(insert_new_placeholder(A, source, target, between, generator(seed, "test")) for seed in range(2000))
     expected = {tuple(text.format(A=A, gap=between[0]) for text in pair): share for pair, share in shares.items()}
     assert found.keys() == expected.keys()
     for pair, share in expected.items():
@@ -337,10 +337,10 @@ def test_with_new_placeholder_inserts_at_corresponding_positions(between, source
     st.permutations(range(4)),
     st.integers(0, 4),
 )
-def test_in_ascending_order_keeps_placeholders_paired(placeholders, order, count):
+def test_renumber_placeholders_keeps_pairs(placeholders, order, count):
     source = " ".join(f"{word} {text}" for word, text in zip("abcd", placeholders[:count], strict=False))
     target = " ".join(f"{'abcd'[index]} {placeholders[index]}" for index in order if index < count)
-    ordered, ordered_target = in_ascending_order(source, target)
+    ordered, ordered_target = renumber_placeholders(source, target)
     found = PLACEHOLDER.findall(ordered)
     assert sorted(found) == sorted(placeholders[:count]) and is_ascending(found)
     assert [*map(is_of_number, found)] == [*map(is_of_number, placeholders[:count])]  # a position keeps its kind
@@ -353,7 +353,7 @@ def test_in_ascending_order_keeps_placeholders_paired(placeholders, order, count
 @example(". ", "ba!")
 @example("ba!", ". ")
 @example("ba . ! ", "de。")
-def test_without_final_punctuation_strips_both_sides_or_neither(source, target):
+def test_strip_final_punctuation_changes_both_sides_or_neither(source, target):
     marks = ".!?…。！？।॥؟"
 
     def strip_spaces(text):
@@ -363,25 +363,25 @@ def test_without_final_punctuation_strips_both_sides_or_neither(source, target):
     ends = [strip_spaces(text) for text in pair]
     stripped = tuple(strip_spaces(text.rstrip(marks)) for text in ends)
     is_stripped = all(stripped) and all(text.endswith(tuple(marks)) for text in ends)
-    assert without_final_punctuation(source, target) == (stripped if is_stripped else pair)
+    assert strip_final_punctuation(source, target) == (stripped if is_stripped else pair)
 
 
 @pytest.mark.parametrize(
     "text", ["." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"], ids=["dots", "spaces", "both"]
 )
-def test_without_final_punctuation_takes_linear_time(text):
-    assert without_final_punctuation(text, text) == (text, text)
+def test_strip_final_punctuation_takes_linear_time(text):
+    assert strip_final_punctuation(text, text) == (text, text)
     assert languages.layer().segment(text + " {x}", split=False)
 
 
-def test_with_capitals_chooses_any_run_of_words():
-    found = {with_capitals("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
+def test_uppercase_random_words_chooses_any_run():
+    found = {uppercase_random_words("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
     assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
 
 
-def test_with_capitals_depends_on_language():
-    assert [with_capitals("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")] == [
+def test_uppercase_random_words_depends_on_language():
+    assert [uppercase_random_words("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")] == [
         "ILI",
         "İLİ",
         "İLİ",
@@ -397,8 +397,8 @@ def words_of(text):
 @example("oo", 1)
 @example("aaa bb", 3)
 @example("Ab", 7)
-def test_with_typos_changes_words_of_several_letters(text, seed):
-    found = with_typos(text, generator(seed, "test"), "en")
+def test_add_typos_changes_words_of_several_letters(text, seed):
+    found = add_typos(text, generator(seed, "test"), "en")
     if any(len(word) > 1 for word in words_of(text)[1::2]):
         assert found != text
     else:
@@ -409,9 +409,9 @@ def test_with_typos_changes_words_of_several_letters(text, seed):
         assert all(len(word) > 1 for word, other in zip(before[1::2], after[1::2], strict=True) if word != other)
 
 
-def test_with_typos_changes_every_eighth_word():
+def test_add_typos_changes_every_eighth_word():
     text = " ".join(["bamo"] * 40_001)
-    wrong = sum(word != "bamo" for word in with_typos(text, generator(1, "test"), "en").split(" "))
+    wrong = sum(word != "bamo" for word in add_typos(text, generator(1, "test"), "en").split(" "))
     assert is_near(wrong, 1 / 8, 40_001)
 
 
