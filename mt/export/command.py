@@ -13,7 +13,7 @@ EXPORTERS: dict[ExportFormat, Callable[[ExportConfig], None]] = {
 
 
 def export(config: ExportConfig) -> None:
-    """Write the model of ``config.run`` in ``config.format`` to ``config.output``.
+    """Export the model of ``config.run`` in the format ``config.format`` to ``config.output``.
 
     Raises:
         InputError: The run cannot be read, the other program cannot run the model, or the output exists.

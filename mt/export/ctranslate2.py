@@ -23,8 +23,18 @@ from mt.translation.trained_model import open_model
 logger = logging.getLogger(__name__)
 
 CTRANSLATE2_USAGE = """\
-`ctranslate2.Translator(FOLDER)` loads the model. It takes and gives the pieces of the SentencePiece models that lie
-beside it: tokenizer.model, or source.model and target.model.
+```python
+import ctranslate2
+import sentencepiece
+
+folder = "FOLDER"
+source = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{}")
+target = sentencepiece.SentencePieceProcessor(model_file=f"{{folder}}/{}")
+translator = ctranslate2.Translator(folder)
+tokens = [source.encode(line, out_type=str) for line in ["Hello."]]
+results = translator.translate_batch(tokens, beam_size={decoding.beam_size}, length_penalty={decoding.length_penalty})
+print([target.decode(result.hypotheses[0]) for result in results])
+```
 """
 ARGOS_VERSION = "1.11"
 """The version of Argos Translate with which the exported packages were tested."""
@@ -36,20 +46,20 @@ argostranslate.package.install_from_path("FILE.argosmodel")
 print(argostranslate.translate.translate("Hello.", "{source}", "{target}"))
 ```
 
-LibreTranslate serves what is installed. Argos Translate cuts the text into sentences by itself. Whatever the settings
-of the model are, it searches with a beam of 4 and a length penalty of 0.2, computes in the number format that is
-fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and writes blanks in place of underscores.
+LibreTranslate serves the installed packages. Argos Translate splits the text into sentences. It always uses a beam size
+of 4 and a length penalty of 0.2, and computes in the fastest number format, usually int8
+(`ARGOS_COMPUTE_TYPE=float32` changes this). In translations, it replaces underscores by spaces.
 """
 
 
 def export_ctranslate2(config: ExportConfig) -> None:
-    """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
+    """Write a folder with the model, its tokenizer and a model card, and warn of lost functions of the text layer.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, or the output exists
             and is not an empty folder.
     """
-    import_ctranslate2()  # raises now, before any work, if it is missing
+    import_ctranslate2()  # raises InputError before any work if it is not installed
     output = resolve_new_folder(config.output)
     trained = open_model(Path(config.run))
     if reasons := ctranslate2_obstacles(trained.description.model):
@@ -57,32 +67,33 @@ def export_ctranslate2(config: ExportConfig) -> None:
     with atomic_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
-        write_card(folder, trained, config, CTRANSLATE2_USAGE)
+        files, decoding = list(trained.tokenizers.files()), trained.description.decoding
+        write_card(folder, trained, config, CTRANSLATE2_USAGE.format(files[0], files[-1], decoding=decoding))
     logger.info("exported the model for CTranslate2 to %s", config.output)
 
 
 def export_argos(config: ExportConfig) -> None:
-    """Write a package, and log a warning that names the functions of the text layer that it lacks.
+    """Write a package with the model, its tokenizer and a model card, and warn of lost functions of the text layer.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, a package cannot hold
             the model, or the output exists.
     """
-    import_ctranslate2()  # raises now, before any work, if it is missing
+    import_ctranslate2()  # raises InputError before any work if it is not installed
     output = resolved(config.output)
     if output.exists():
         raise InputError(f"output={config.output}: exists; choose another name")
     trained = open_model(Path(config.run))
-    languages = trained.direction(config.asked, config.run)
-    own = {"source_language": languages.source, "target_language": languages.target, "directions": ()}
-    described = trained.description.model_copy(update=own)
-    trained = replace(trained, description=described, tokenizers=trained.tokenizers.towards(languages.target))
+    direction = trained.resolve_direction(config.asked, config.run)
+    changes = {"source_language": direction.source, "target_language": direction.target, "directions": ()}
+    description = trained.description.model_copy(update=changes)
+    trained = replace(trained, description=description, tokenizers=trained.tokenizers.towards(direction.target))
     reasons = ctranslate2_obstacles(trained.description.model)
     if not trained.tokenizers.is_shared:
-        reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
+        reasons.append("a package has one tokenizer for both languages; train with tokenizer.joint=true")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}; export another")
-    (source, source_name), (target, target_name) = ((argos_code(code), english_name(code)) for code in languages)
+    (source, source_name), (target, target_name) = ((argos_code(code), english_name(code)) for code in direction)
     metadata = {
         "package_version": config.version,
         "argos_version": ARGOS_VERSION,
@@ -94,7 +105,7 @@ def export_argos(config: ExportConfig) -> None:
     }
     make_folder(output.parent)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as temporary:
-        # Argos Translate unpacks all packages into one folder, in which each has a folder of its own.
+        # Argos Translate unpacks all packages into the same folder, so each needs a folder with its own name.
         name = f"translate-{source}_{target}-{config.version.replace('.', '_')}"
         folder = Path(temporary, name)
         (folder / "model").mkdir(parents=True)

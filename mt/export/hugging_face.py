@@ -1,12 +1,11 @@
 """Exports a trained Transformer as a model of Hugging Face's ``transformers``:
 ``python -m mt export format=hugging_face run=RUN output=FOLDER``.
 
-``transformers`` has three architectures that compute what ours does: Pegasus (pre-norm, sinusoidal positions),
-Blenderbot (pre-norm, learned positions) and MarianMT (post-norm, sinusoidal positions). Nothing of that library is
-needed to write the folder.
+``transformers`` has three architectures that are equal to ours: Pegasus (pre-norm, sinusoidal positions), Blenderbot
+(pre-norm, learned positions) and MarianMT (post-norm, sinusoidal positions). The export does not need the library.
 
-The tokenizer is MarianTokenizer, because it calls SentencePiece. A ``tokenizer.json`` could hold pieces and merges, but
-not SentencePiece's normalization, and would lose combining marks and decomposed Hangul.
+The tokenizer is MarianTokenizer, because it calls SentencePiece. A ``tokenizer.json`` can represent pieces and merges,
+but not SentencePiece's normalization: it would lose combining marks and decomposed Hangul.
 """
 
 import json
@@ -54,20 +53,20 @@ The tokenizer needs `pip install sentencepiece`. `transformers` before version 5
 `pipeline("translation", FOLDER, num_beams={num_beams})`, which gives the same translations as `generate`. Without
 `num_beams`, it searches with a beam of 4.
 
-`ct2-transformers-converter --model FOLDER --output_dir OUTPUT` converts a Pegasus model, and one that was fine-tuned
-from a MarianMT model, for CTranslate2. With `beam_size={num_beams}` and `length_penalty={length_penalty}`,
+`ct2-transformers-converter --model FOLDER --output_dir OUTPUT` converts Pegasus models and models that were fine-tuned
+from MarianMT for CTranslate2. With `beam_size={num_beams}` and `length_penalty={length_penalty}`,
 `translate_batch` gives the same translations. For any other model, use mt-trainer and the trained model:
 `python -m mt export format=ctranslate2 run=RUN output=OUTPUT`.
 
-`generate` searches as the program that trained the model does: beam size, length penalty and stopping rule are in
-`generation_config.json`, and scores are defined alike. Two things differ. The longest translation is the same for all
-lines ({max_length} pieces), and at this length the end counts as certain. A line that begins with `>>` and has `<<` in
-it loses all up to there, which MarianTokenizer takes for the name of a language.
+`generate` searches like mt-trainer: beam size, length penalty and stopping rule are in `generation_config.json`, and
+scores have the same definition. There are two differences. The length limit is the same for all lines ({max_length}
+tokens), and at this limit the end-of-sentence token has probability 1. If a line begins with `>>`, MarianTokenizer
+removes it up to the next `<<`, because it reads this as the name of a language.
 """
 
 
 def export_hugging_face(config: ExportConfig) -> None:
-    """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
+    """Write a folder with the model, its tokenizer and a model card, and warn of lost functions of the text layer.
 
     Raises:
         InputError: The run cannot be read, no architecture of ``transformers`` holds the model, or the output exists
@@ -87,7 +86,7 @@ def export_hugging_face(config: ExportConfig) -> None:
     with atomic_folder(output) as folder:
         weights = {"output.bias": torch.zeros(len(vocabularies.target.pieces))} | weights_of(trained.model)
         tables = {}
-        if settings.norm == "pre":  # MarianMT computes its positions
+        if settings.norm == "pre":  # MarianMT computes its positions, the others read them from a table
             for side, part in (("encoder", trained.model.encoder), ("decoder", trained.model.decoder)):
                 tables[side] = part.embedding.positions(0, max_positions(settings)).detach()
         weights = exported_weights(weights, tables, settings, vocabularies)
@@ -100,10 +99,10 @@ def export_hugging_face(config: ExportConfig) -> None:
 
 
 def transformers_obstacles(trained: TrainedModel) -> list[str]:
-    """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
+    """Return every reason why ``transformers`` has no architecture for a model, or an empty list if it has one."""
     config = trained.description.model
     if not isinstance(config, TransformerConfig):
-        return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+        return [f"model.architecture={config.architecture}: it has no such translation model"]
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     reasons = []
@@ -119,7 +118,7 @@ def transformers_obstacles(trained: TrainedModel) -> list[str]:
 def _vocabulary(tokenizer: Tokenizer, joint: bool, config: TransformerConfig) -> Vocabulary:
     """Return the vocabulary of one side of the exported model.
 
-    A tokenizer that came from a MarianMT model gets that model's ids back; any other keeps its ids.
+    A tokenizer from a MarianMT model gets the ids that it had there. Any other tokenizer keeps its ids.
 
     Args:
         tokenizer: The tokenizer of that side.
@@ -146,29 +145,30 @@ def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict
         "is_encoder_decoder": True,
         "vocab_size": len(source.pieces),
         **(marian if model_type == "marian" else {}),
-        **{name: getattr(config, own) for name, own in SETTINGS.items()},
+        **{name: getattr(config, setting) for name, setting in SETTINGS.items()},
         "max_position_embeddings": max_positions(config),
         "activation_function": HF_ACTIVATIONS[config.activation],
         "activation_dropout": config.dropout,
         # CTranslate2's converter asks for these.
         **({"normalize_before": True, "normalize_embedding": False} if model_type == "pegasus" else {}),
-        # Blenderbot would otherwise forbid that three pieces of the source come back.
+        # By default, Blenderbot forbids three tokens in a row that are in the source.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
-        **_numbers(config, target),
+        **_special_token_ids(config, target),
     }
 
 
-def padding_token(config: TransformerConfig, vocabulary: Vocabulary) -> int:
+def _padding_token_id(config: TransformerConfig, vocabulary: Vocabulary) -> int:
     """Return the id of the exported model's padding token.
 
-    CTranslate2's converter makes Pegasus start with this token. What pads is masked, so any token will do.
+    CTranslate2's converter makes this the first token of Pegasus. Padding is masked, so any token can be used for it.
     """
     return vocabulary.start if config.norm == "pre" else vocabulary.pad
 
 
-def _numbers(config: TransformerConfig, vocabulary: Vocabulary) -> dict[str, int]:
+def _special_token_ids(config: TransformerConfig, vocabulary: Vocabulary) -> dict[str, int]:
+    """Return the ids of special tokens, by their names in config.json and generation_config.json."""
     return {
-        "pad_token_id": padding_token(config, vocabulary),
+        "pad_token_id": _padding_token_id(config, vocabulary),
         "bos_token_id": vocabulary.start,
         "eos_token_id": vocabulary.eos,
         "decoder_start_token_id": vocabulary.start,
@@ -187,11 +187,11 @@ def _generation_config(
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "early_stopping": True,  # a sentence is finished when num_beams of its hypotheses are
-        # ``transformers`` counts BOS and EOS, too. The decoder reads BOS and all other pieces, but not EOS.
+        # ``transformers`` counts BOS and EOS. The decoder reads all of these tokens except EOS.
         "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({vocabulary.pad, vocabulary.unk, vocabulary.start}),
-        **_numbers(config, vocabulary),
+        **_special_token_ids(config, vocabulary),
     }
 
 
@@ -205,20 +205,19 @@ def _write_tokenizer(
         _write_json(folder / name, {piece: number for number, piece in enumerate(vocabulary.pieces)})
     for side, tokenizer in (("source", trained.tokenizers.source), ("target", trained.tokenizers.target)):
         appended = tokenizer.vocabulary
-        write_atomically(
-            folder / f"{side}.spm", appended.removed_from(tokenizer.model) if appended else tokenizer.model
-        )
+        content = appended.removed_from(tokenizer.model) if appended else tokenizer.model
+        write_atomically(folder / f"{side}.spm", content)
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": trained.description.source_language,
         "target_lang": trained.description.target_language,
         "separate_vocabs": not target.joint,
         "model_max_length": max_positions(config),
-        "pad_token": target.pieces[padding_token(config, target)],
+        "pad_token": target.pieces[_padding_token_id(config, target)],
         "eos_token": target.pieces[target.eos],
         "unk_token": target.pieces[target.unk],
         **({"bos_token": target.pieces[target.start]} if target.start != target.pad else {}),
-        "split_special_tokens": True,  # "</s>" in a line is text like any other
+        "split_special_tokens": True,  # "</s>" in a line is ordinary text
         "clean_up_tokenization_spaces": False,
     }
     _write_json(folder / "tokenizer_config.json", settings)

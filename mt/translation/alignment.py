@@ -1,12 +1,12 @@
 """Word alignment by the decoder's attention.
 
-The source and its translation go through the model once more (forced decoding), in fp32. The weights of one of the
-decoder's attentions to the source are added up from tokens to words. Two words are linked if each has the greatest
-weight for the other. A source word without a link joins the link of its neighbor, or a target word without one.
+The source and its translation go through the model once more (forced decoding), in fp32. The weights of one
+cross-attention are added up from tokens to words. Two words are linked if each has the greatest weight for the other. A
+source word without a link is linked to its best target word, if this has no link or is linked to a neighbor.
 
-The decoder layer of the weights, and whether they are from the step that predicts a token or from the next one, which
-reads it (Chen et al. 2020, "Shift-Att"), are chosen for each model at the end of its training, by validation pairs with
-a name or a number on both sides.
+Two properties of the weights are chosen for each model at the end of its training: the decoder layer, and whether they
+are from the step that predicts a token or from the next one, which reads it (Chen et al. 2020, "Shift-Att"). The choice
+is made on validation pairs with the same name or number on both sides.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +29,7 @@ from mt.translation.engine import plan_batches
 from mt.translation.hypotheses import forced_attention
 
 SPLIT_WORD = regex.compile(r"[^\s\x1c-\x1f]+")
-"""A word of ``str.split``."""
+"""A word as in ``str.split``."""
 WORD_OR_PUNCTUATION = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation character."""
 
@@ -41,9 +41,9 @@ class Aligner:
     model: Seq2Seq
     """The model, in evaluation mode."""
     layer: TextLayer
-    """Its text layer."""
-    setting: AlignmentConfig
-    """The decoder layer whose attention aligns, and the step of its weights."""
+    """The text layer of the model."""
+    config: AlignmentConfig
+    """The decoder layer of the attention weights, and their step."""
     batch_tokens: int
     """Maximum number of tokens of a batch on each side, padding included."""
 
@@ -51,13 +51,13 @@ class Aligner:
         limit = self.model.max_length
         self._max_tokens = MAX_SOURCE_TOKENS if limit is None else min(MAX_SOURCE_TOKENS, limit - 1)
         self._has_spaces = writes_spaces(self.layer.source_language), writes_spaces(self.layer.target_language)
-        self._attention = cross_attention_names(self.model)[self.setting.layer]
+        self._attention = cross_attention_names(self.model)[self.config.layer]
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         """Return the word alignment of each pair, as links between spans of characters.
 
         In a language that is written without spaces, each token counts as a word. Tokens after the first
-        MAX_SOURCE_TOKENS have no links. A pair with an empty side has none.
+        MAX_SOURCE_TOKENS have no links. A pair with an empty side has no links.
         """
         tokenizers = self.layer.tokenizers
         spans = tokenizers.source.spans(sources), tokenizers.target.spans(targets)
@@ -68,7 +68,7 @@ class Aligner:
         rows = [row for row, (source, target) in enumerate(pairs) if source and target]
         for batch in plan_batches([max(map(len, pairs[row])) + 1 for row in rows], 1, self.batch_tokens, cores=1):
             batch = [rows[index] for index in batch]
-            for row, weights in zip(batch, self._weights([pairs[row] for row in batch]), strict=True):
+            for row, weights in zip(batch, self._attention_weights([pairs[row] for row in batch]), strict=True):
                 links[row] = self._pair_links(pairs[row], (sources[row], targets[row]), weights)
         return links
 
@@ -77,8 +77,8 @@ class Aligner:
     ) -> list[AlignmentLink]:
         """Link the words of a pair, given the padded attention weights of its tokens (T, S)."""
         source, target = pair
-        source_words, target_words = (_words(*side) for side in zip(pair, texts, self._has_spaces, strict=True))
-        of_words = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
+        source_words, target_words = (_group_by_word(*side) for side in zip(pair, texts, self._has_spaces, strict=True))
+        word_weights = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
         return [
             AlignmentLink(
                 source[source_words[i][0]].start,
@@ -86,25 +86,26 @@ class Aligner:
                 target[target_words[j][0]].start,
                 target[target_words[j][-1]].end,
             )
-            for i, j in _linked(of_words)
+            for i, j in _link_words(word_weights)
         ]
 
-    def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> np.ndarray:
-        """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
+    def _attention_weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> np.ndarray:
+        """Return the attention weights (B, T, S) of pairs, averaged over heads, for all target tokens except EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         maps = forced_attention(self.model, sources, targets, last=self._attention)
         weights = maps[self._attention].weights.mean(dim=1).float().cpu().numpy()  # (B, T + 1, S)
-        return weights[:, 1:] if self.setting.shift else weights[:, :-1]
+        return weights[:, 1:] if self.config.shift else weights[:, :-1]
 
 
 def cross_attention_names(model: Seq2Seq) -> list[str]:
-    """Return the names of the decoder's attentions to the source, layer by layer."""
+    """Return the names of the cross-attention modules, layer by layer."""
     return [name for name, _ in model.named_modules() if name.rpartition(".")[2] == "cross_attention"]
 
 
-def _words(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[list[int]]:
-    """Group the indices of a text's tokens by word. A token without characters, such as ▁ at the start of a word,
-    belongs to the word behind it.
+def _group_by_word(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[list[int]]:
+    """Group the indices of the tokens of a text by word.
+
+    A token without characters, such as ▁ at the start of a word, belongs to the following word.
 
     Args:
         tokens: The tokens.
@@ -113,21 +114,22 @@ def _words(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[lis
     """
     starts = [match.start() for match in WORD_OR_PUNCTUATION.finditer(text)]
     groups: list[list[int]] = []
-    last: int | None = None
+    previous_word: int | None = None
     for index, token in enumerate(tokens):
         word = bisect_right(starts, token.start) if token.end > token.start else None
-        if groups and (last is None or (has_spaces and word == last)):
+        if groups and (previous_word is None or (has_spaces and word == previous_word)):
             groups[-1].append(index)
         else:
             groups.append([index])
-        last = word
+        previous_word = word
     return groups
 
 
 def _word_weights(weights: np.ndarray, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> np.ndarray:
-    """Return the weights between words (target words, source words), given those of their tokens (T, S).
+    """Return the weights between words (target words, source words), given those between tokens (T, S).
 
-    They are the sum over the source tokens and the mean over the target tokens of a word.
+    The weight between two words is the sum over the tokens of the source word, and the mean over those of the target
+    word.
     """
     source_starts, target_starts = ([tokens[0] for tokens in words] for words in (sources, targets))
     by_source = np.add.reduceat(weights, source_starts, axis=1)
@@ -135,62 +137,68 @@ def _word_weights(weights: np.ndarray, sources: Sequence[list[int]], targets: Se
     return np.add.reduceat(by_source, target_starts, axis=0) / lengths[:, None]
 
 
-def _linked(weights: np.ndarray) -> list[tuple[int, int]]:
-    """Return the (source word, target word) indices of all links, given weights (target words, source words)."""
+def _link_words(weights: np.ndarray) -> list[tuple[int, int]]:
+    """Return the (source word, target word) indices of all links, given weights (target words, source words).
+
+    Words that are each other's best match are linked. Another source word is linked to its best target word, if this
+    has no such link or is linked to a neighbor of the source word.
+    """
     best_source, best_target = weights.argmax(axis=1).tolist(), weights.argmax(axis=0).tolist()
     source_of = {target: source for target, source in enumerate(best_source) if best_target[source] == target}
-    linked = set(source_of.values())
-    left = [
+    linked_sources = set(source_of.values())
+    one_sided_links = [
         (source, target)
         for source, target in enumerate(best_target)
-        if source not in linked and (target not in source_of or abs(source_of[target] - source) == 1)
+        if source not in linked_sources and (target not in source_of or abs(source_of[target] - source) == 1)
     ]
-    return sorted([(source, target) for target, source in source_of.items()] + left)
+    return sorted([(source, target) for target, source in source_of.items()] + one_sided_links)
 
 
 def choose_alignment(
     model: Seq2Seq, text_layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> AlignmentConfig:
-    """Return the attention of a model that aligns best.
+    """Return the decoder layer and the step whose attention links the most names and numbers correctly.
 
     Args:
         model: The model, in evaluation mode.
-        text_layer: Its text layer.
-        pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
-            itself and to nothing else. Where no pair has any, a placeholder is put in front of both sides of each.
+        text_layer: The text layer of the model.
+        pairs: Sources with their translations. A name or number that occurs once on both sides should be linked to
+            itself alone. If no pair has one, a placeholder is inserted at the start of both sides of each pair.
         batch_tokens: Maximum number of tokens of a batch on each side, padding included.
     """
-    named = [
+    anchored = [
         (source, target, name) for source, target in pairs for name in shared_names_and_numbers(source, target)[:1]
     ]
-    if not named:
+    if not anchored:
         anchor = placeholder(0) if text_layer.placeholder_count else "1"
-        named = [(f"{anchor} {source}", f"{anchor} {target}", anchor) for source, target in pairs]
-    sources, targets = [source for source, _, _ in named], [target for _, target, _ in named]
+        anchored = [(f"{anchor} {source}", f"{anchor} {target}", anchor) for source, target in pairs]
+    sources, targets = [source for source, _, _ in anchored], [target for _, target, _ in anchored]
 
-    def correct_links(setting: AlignmentConfig) -> int:
+    def count_correct_links(config: AlignmentConfig) -> int:
         count = 0
-        all_links = Aligner(model, text_layer, setting, batch_tokens).links(sources, targets)
-        for (source, target, name), links in zip(named, all_links, strict=True):
-            start, begin = source.index(name), target.index(name)
-            met = [link for link in links if link.source_start < start + len(name) and link.source_end > start]
+        all_links = Aligner(model, text_layer, config, batch_tokens).links(sources, targets)
+        for (source, target, anchor), links in zip(anchored, all_links, strict=True):
+            source_start, target_start = source.index(anchor), target.index(anchor)
+            source_end = source_start + len(anchor)
+            anchor_links = [link for link in links if link.source_start < source_end and link.source_end > source_start]
             span = (
-                min((link.target_start for link in met), default=0),
-                max((link.target_end for link in met), default=0),
+                min((link.target_start for link in anchor_links), default=0),
+                max((link.target_end for link in anchor_links), default=0),
             )
-            count += span == (begin, begin + len(name))
+            if span == (target_start, target_start + len(anchor)):
+                count += 1
         return count
 
-    settings = [
+    configs = [
         AlignmentConfig(layer=layer, shift=shift)
         for layer in range(len(cross_attention_names(model)))
         for shift in (0, 1)
     ]
-    return max(settings, key=correct_links)
+    return max(configs, key=count_correct_links)
 
 
 def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list[tuple[int, int]]:
-    """Return the indices of linked source and target words, in order and each pair once.
+    """Return the pairs of indices of linked source and target words, sorted and without duplicates.
 
     Words are separated by whitespace, as in Pharaoh's format.
     """
@@ -198,7 +206,7 @@ def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list
     starts = [[start for start, _ in side] for side in words]
 
     def word_at(side: int, start: int, end: int) -> int | None:
-        """Return the index of the word at some characters, None if they are whitespace."""
+        """Return the index of the last word in a span of characters; None if the span is whitespace."""
         index = bisect_left(starts[side], end) - 1
         return index if index >= 0 and words[side][index][1] > start else None
 

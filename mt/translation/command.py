@@ -1,4 +1,4 @@
-"""``python translate.py``: finds the input, and translates it as lines of text or as documents."""
+"""The command ``translate``: determines whether the input is lines of text or documents, and translates it."""
 
 import glob
 import io
@@ -44,7 +44,7 @@ def translate(config: TranslateConfig) -> None:
 
 
 def _translate(config: TranslateConfig, workers: Workers) -> None:
-    documents = workers.run_on_main(lambda: _jobs(config))
+    documents = workers.run_on_main(lambda: _check_and_list_jobs(config))
     translator = Translator.load(
         config.run, config.decoding, str(workers.device), config.precision, config.text, workers, asked=config.asked
     )
@@ -55,8 +55,12 @@ def _translate(config: TranslateConfig, workers: Workers) -> None:
         translator.statistics.log(are_lines=not documents)
 
 
-def _jobs(config: TranslateConfig) -> list[DocumentJob]:
-    """Return a job for each document; no jobs if the input is lines of text. Raise InputError as ``translate`` does."""
+def _check_and_list_jobs(config: TranslateConfig) -> list[DocumentJob]:
+    """Check the inputs and outputs, and return a job for each document; no jobs if the input is lines of text.
+
+    Raises:
+        InputError: See ``translate``.
+    """
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input to read; set input=FILE")
     documents = document_jobs(config)
@@ -68,6 +72,7 @@ def _jobs(config: TranslateConfig) -> list[DocumentJob]:
 
 
 def _translate_input(config: TranslateConfig, documents: list[DocumentJob], translator: Translator) -> None:
+    """Translate the documents; or the lines of the input, if there are no documents."""
     warn_of_slow_precision(config.precision, translator.device)
     if documents:
         translate_documents(config, documents, translator)
@@ -75,13 +80,13 @@ def _translate_input(config: TranslateConfig, documents: list[DocumentJob], tran
         translate_lines(config, translator, read_lines(Path(config.input)))
     else:
         with nullcontext(sys.stdin.buffer) if config.input is None else Path(config.input).open("rb") as stream:
-            if not stream.isatty():  # only now, because it waits for the first bytes
+            if not stream.isatty():  # checked after the model is loaded, because it waits for the first bytes
                 refuse_document_in_stream(config, stream)
             translate_lines(config, translator, stream)
 
 
 def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
-    """Return a job for each document that the setting ``input`` names; no jobs if the input is lines of text.
+    """Return a job for each document of the setting ``input``; no jobs if the input is lines of text.
 
     ``input`` is a document, a folder of documents, or a pattern such as ``po/*.po``.
 
@@ -116,9 +121,9 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
 
 
 def refuse_document_in_stream(config: TranslateConfig, stream: BinaryIO) -> None:
-    """Raise InputError if a stream of lines begins like an archive or XML, unless the settings say that it is lines.
+    """Raise InputError if a stream begins like an archive or XML, unless the setting ``format`` is ``lines``.
 
-    Nothing is read from the stream. Of one in which a program writes a line at a time, this sees only the first.
+    Nothing is consumed from the stream. If a program writes one line at a time into it, only the first line is checked.
     """
     if config.format != "auto" or not isinstance(stream, io.BufferedReader):
         return
@@ -127,10 +132,10 @@ def refuse_document_in_stream(config: TranslateConfig, stream: BinaryIO) -> None
 
 
 def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) -> list[DocumentJob]:
-    """Return jobs for the documents in a folder and its subfolders, or that match a pattern, sorted by path.
+    """Return a job for each document in a folder and its subfolders, or of a pattern, sorted by path.
 
-    An output file has the input's path below the output folder, with .po instead of .pot. Files of other kinds are left
-    out, with a warning.
+    An output file has the path of the input below the output folder, with .po instead of .pot. Files of other formats
+    are skipped, with a warning.
 
     Args:
         pattern: The setting ``input``: a folder, or a pattern with ``*`` as its only wildcard.
@@ -160,9 +165,7 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         )
     if unknown:
         shown = ", ".join(unknown[:3]) + (" …" if len(unknown) > 3 else "")
-        message = (
-            "%s left out, because it is no document that can be translated: %s; set format to read all files in it"
-        )
+        message = "%s skipped, because their formats are not supported: %s; set format to read all files in one format"
         logger.warning(message, counted(len(unknown), "file"), shown)
     return [
         DocumentJob(
@@ -174,7 +177,7 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
 
 
 def _format_in_folder(path: Path, setting: DocumentFormat) -> DocumentFormat:
-    """Return the format of a file in a folder. A file that cannot be translated, such as an image, has ``lines``."""
+    """Return the format of a file in a folder: ``lines`` for a file that is not a document, such as an image."""
     try:
         return detect_format(path, setting)
     except InputError:
@@ -182,14 +185,14 @@ def _format_in_folder(path: Path, setting: DocumentFormat) -> DocumentFormat:
 
 
 def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJob]) -> None:
-    """Raise InputError if a setting is given that has no meaning for these documents."""
+    """Raise InputError if a setting is given that does not apply to documents."""
     decoding = config.decoding
     advice = "leave it out, or set format=lines to translate the input as lines of text"
     refusals = {
         f"reference={config.reference} is not for documents": config.reference is not None,
         f"decoding.n_best={decoding.n_best} is not for documents, which get one translation": decoding.n_best > 1,
         "decoding.alignments is not for documents": decoding.alignments is not None,
-        f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have": (
+        f"decoding.markup={decoding.markup} is not for documents, whose format determines their tags": (
             decoding.markup in ("html", "xml")
         ),
         "confidence=true is not for documents": config.confidence,

@@ -1,6 +1,6 @@
-"""The confidence of a translation: the calibrated probability that its sentence chrF2 would be at least 50.
+"""Quality estimation: the confidence of a translation is the probability that its sentence chrF2 is at least 50.
 
-A logistic model computes it from features of the search. Training fits the model on the validation set.
+A logistic regression computes it from features of the search. Training fits the regression on the validation set.
 """
 
 import math
@@ -25,25 +25,25 @@ from mt.translation.results import ScoredText
 MIN_CHRF = 50
 """A translation with at least this sentence chrF2 counts as good."""
 SEARCH_KEYS = ("method", "beam_size", "length_penalty")
-"""The decoding settings that change which hypotheses a search compares, so that the confidence is for one value."""
+"""The decoding settings that the confidence is fitted for, because they decide which hypotheses are compared."""
 
 
 class Features(NamedTuple):
-    """Signs of the quality of the translation of a line, from its search. Several sentences count by their length.
+    """Features of a line for quality estimation, averaged over its sources, weighted by length.
 
-    ``ConfidenceConfig`` has the coefficient of each, by the same names.
+    ``ConfidenceConfig`` has the coefficient of each feature, by the same names.
     """
 
     score: float
     """Log-probability per token."""
     agreement: float
-    """Mean chrF2, from 0 to 1, of the best hypothesis against the others of the beam."""
+    """Mean chrF2, from 0 to 1, of the best hypothesis compared with each other hypothesis of the beam."""
     length_ratio: float
     """Logarithm of the translation's characters per character of the source."""
     token_length: float
-    """Logarithm of the translation's characters per token: rare words consist of short tokens."""
+    """Logarithm of the translation's characters per token. Rare words consist of short tokens."""
     repaired: float
-    """The number of placeholders that the model dropped, doubled or invented."""
+    """The number of placeholders that the model omitted, repeated or invented."""
 
     def confidence(self, config: ConfidenceConfig) -> float:
         """Return the probability of a good translation, rounded to four decimals."""
@@ -70,14 +70,17 @@ class ConfidenceEstimator:
             raise InputError(self.fitted)
         return self.fitted
 
-    def added(
+    def with_confidence(
         self,
         translations: Sequence[list[ScoredText]],
         lines: Sequence[SegmentedLine],
         hypotheses: Hypotheses,
     ) -> list[list[ScoredText]]:
-        """Return the translations of lines, with the confidence of the best where it is asked for and the text is the
-        model's own. See ``features``."""
+        """Return the translations of lines, with the confidence of the best translation of each line that asks for it.
+
+        A translation has none if it is the source, or if the glossary inserted a term. See ``features`` for ``lines``
+        and ``hypotheses``.
+        """
         fitted = self.require_fitted()
         return [
             [
@@ -96,21 +99,21 @@ class ConfidenceEstimator:
 
         Args:
             lines: The segmented lines.
-            hypotheses: All hypotheses of each source, best first. Sources follow each other as in ``lines``.
+            hypotheses: All hypotheses of each source, best first. The sources are in the order of ``lines``.
         """
         remaining = iter(hypotheses)
-        return [self._features(line.sources, list(islice(remaining, len(line.sources)))) for line in lines]
+        return [self._line_features(line.sources, list(islice(remaining, len(line.sources)))) for line in lines]
 
-    def _features(self, sources: TokenRows, hypotheses: Hypotheses) -> Features | None:
+    def _line_features(self, sources: TokenRows, hypotheses: Hypotheses) -> Features | None:
         """Return the features of one line, given the hypotheses of each source."""
         rows: list[tuple[float, ...]] = []
-        for source, several in zip(self._tokenizers.source.decode(sources), hypotheses, strict=True):
-            text, *others = self._tokenizers.target.decode([hypothesis.tokens for hypothesis in several])
+        for source, n_best in zip(self._tokenizers.source.decode(sources), hypotheses, strict=True):
+            text, *others = self._tokenizers.target.decode([hypothesis.tokens for hypothesis in n_best])
             scores = self._chrf.segment_scores([text] * len(others), others)
             agreement = sum(scores) / len(scores) / 100 if scores else 1.0
-            length = several[0].length
+            length = n_best[0].length
             repaired = remove_surplus_placeholders(text, source)[1] + len(missing_placeholders(text, source))
-            rows.append((several[0].log_probability, length, length * agreement, len(source), len(text), repaired))
+            rows.append((n_best[0].log_probability, length, length * agreement, len(source), len(text), repaired))
         if not rows:
             return None
         log_probability, tokens, agreement, source_length, length, repaired = map(sum, zip(*rows, strict=True))
@@ -124,21 +127,20 @@ class ConfidenceEstimator:
 
 
 def usable_confidence(models: Sequence[ModelDescription], config: DecodingConfig) -> ConfidenceConfig | str:
-    """Return the fitted confidence of a model for these decoding settings; or a sentence with the reason why there is
-    none and the remedy."""
-    own = models[0].confidence
+    """Return the fitted confidence of a model for these decoding settings; or a message why it has none."""
+    fitted = models[0].confidence
     if len(models) > 1:
         return "confidence is fitted for single models, and this is an ensemble: give one run"
-    if own is None:
+    if fitted is None:
         return (
             "this model has no fitted confidence (model.yaml: confidence is null), because it was trained elsewhere, "
             "its training has not ended, or its validation set has too few pairs, good translations or bad ones: leave "
-            "confidence out, end the training, or train a model with a larger validation set"
+            "confidence out, finish the training, or train a model with a larger validation set"
         )
     for key in SEARCH_KEYS:
-        if getattr(config, key) != (fitted := getattr(models[0].decoding, key)):
+        if getattr(config, key) != (value := getattr(models[0].decoding, key)):
             return (
-                f"confidence is fitted for decoding.{key}={fitted}, not {getattr(config, key)}: leave decoding.{key} "
+                f"confidence is fitted for decoding.{key}={value}, not {getattr(config, key)}: leave decoding.{key} "
                 "out, or confidence"
             )
-    return own
+    return fitted

@@ -1,8 +1,7 @@
 """Conversion of a trained Transformer to a model of CTranslate2 (https://opennmt.net/CTranslate2).
 
-The weights are the same numbers in another order: those of query, key and value are in one matrix. Sinusoidal positions
-are exported as a table, because CTranslate2 computes them differently: it counts from 1 and does not interleave sines
-and cosines.
+The weights keep their values. Those of query, key and value are joined into one matrix. Sinusoidal positions are stored
+as a table, because CTranslate2 computes them differently: it counts from 1, and does not interleave sines and cosines.
 """
 
 from pathlib import Path
@@ -20,7 +19,7 @@ from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK
 from mt.translation.trained_model import TrainedModel
 
 SINUSOIDAL_POSITIONS = 2048
-"""Length of the table of sinusoidal positions, EOS included."""
+"""The length of the table of sinusoidal positions, EOS included."""
 CTRANSLATE2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 """CTranslate2's name of each activation."""
 
@@ -86,9 +85,9 @@ def _specification(trained: TrainedModel) -> Any:
     )
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder.embedding, config)
     _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder.embedding, config)
-    spec.decoder.projection.weight = _array(model.output_weight)
+    spec.decoder.projection.weight = _to_numpy(model.output_weight)
     if model.output_bias is not None:
-        spec.decoder.projection.bias = _array(model.output_bias)
+        spec.decoder.projection.bias = _to_numpy(model.output_bias)
     for layer_spec, encoder_layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
         _set_attention(layer_spec.self_attention, encoder_layer.self_attention, encoder_layer.around_attention)
         _set_feed_forward(layer_spec.ffn, encoder_layer)
@@ -117,7 +116,8 @@ def _specification(trained: TrainedModel) -> Any:
 
 
 def _set_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    *inputs, output = spec.linear  # one for Q, K and V of self-attention; for the memory, one for Q, one for K and V
+    # Self-attention has one matrix for Q, K and V. Cross-attention has one for Q, and one for K and V.
+    *inputs, output = spec.linear
     projections = [attention.query, attention.key, attention.value]
     groups = [projections] if len(inputs) == 1 else [projections[:1], projections[1:]]
     for linear, layers in zip(inputs, groups, strict=True):
@@ -133,24 +133,24 @@ def _set_feed_forward(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _set_embedding(side: Any, tokens: Any, embedding: Embedding, config: TransformerConfig) -> None:
-    tokens.weight = _array(embedding.tokens.weight)
+    tokens.weight = _to_numpy(embedding.tokens.weight)
     side.scale_embeddings = config.scale_embeddings  # multiplied by √width
-    table = _array(embedding.positions(0, max_positions(config)))
-    # On a GPU, CTranslate2 may lengthen a batch to a multiple of 8; nothing reads the rows added here.
+    table = _to_numpy(embedding.positions(0, max_positions(config)))
+    # On a GPU, CTranslate2 may pad a batch to a multiple of 8. The added positions are never used.
     side.position_encodings.encodings = np.pad(table, ((0, -len(table) % 8), (0, 0)))
 
 
 def _set_linear(spec: Any, *layers: nn.Linear) -> None:
     """Set weight and bias to those of ``layers``, stacked where CTranslate2 computes several in one product."""
-    spec.weight = np.concatenate([_array(layer.weight) for layer in layers])
-    spec.bias = np.concatenate([_array(layer.bias) for layer in layers])
+    spec.weight = np.concatenate([_to_numpy(layer.weight) for layer in layers])
+    spec.bias = np.concatenate([_to_numpy(layer.bias) for layer in layers])
 
 
 def _set_norm(spec: Any, norm: nn.Module) -> None:
     assert isinstance(norm, nn.LayerNorm)
-    spec.gamma, spec.beta = _array(norm.weight), _array(norm.bias)
+    spec.gamma, spec.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
 
 
-def _array(weight: Tensor) -> np.ndarray:
-    # A copy: CTranslate2 quantizes in place.
+def _to_numpy(weight: Tensor) -> np.ndarray:
+    # CTranslate2 quantizes in place, so it gets a copy.
     return weight.detach().cpu().numpy().copy()

@@ -1,20 +1,22 @@
 """Search by CTranslate2, a C++ library, as ``mt.translation.hypotheses`` defines scores, ends and limits.
 
-CTranslate2 and our own search agree in this: a score is log P(hypothesis, end included) / lengthᵅ, where
-``return_end_token`` makes the end count; a hypothesis is finished when it ends among the best ``beam_size`` of a step;
-and a sentence is finished when ``beam_size`` (times ``patience``, which is 1) of its hypotheses are.
+CTranslate2 and the search of PyTorch agree in these rules:
 
-They differ in the cases below. A sentence with one of them is searched again by the model itself, which raises RunError
-if its scores are not finite.
+- A score is log P(hypothesis, EOS included) / lengthᵅ. With ``return_end_token``, EOS counts.
+- A hypothesis is finished when it ends among the best ``beam_size`` of a step.
+- A sentence is finished when ``beam_size`` (times ``patience``, which is 1) of its hypotheses are.
 
-- Length limit. At the limit, CTranslate2 breaks off, while our search ends the hypothesis. CTranslate2 has one limit
-  for a batch, our search one for each sentence. So a sentence counts as searched differently if a hypothesis, end
-  included, is longer than the sentence's limit.
-- PAD, UNK and BOS. Our search never writes them. CTranslate2 can be told not to, but then leaves them out of the
-  softmax's sum as well, while our search does not, and all scores change. So CTranslate2 is told instead that they are
-  ends, too, and a sentence with one of them among its hypotheses counts as searched differently. (A hypothesis that
-  ended with one of them and was then beaten by ``beam_size`` real ones is not noticed. It matters only if a real end at
-  the same step just missed the best ``beam_size``.)
+They differ in the cases below. Sentences with one of them are searched again by PyTorch, which raises RunError if
+scores are not finite.
+
+- Length limit: At the limit, CTranslate2 breaks off, while PyTorch's search ends the hypothesis with EOS. CTranslate2
+  has one limit for a batch, PyTorch's search has one for each sentence. So a sentence is searched again if a
+  hypothesis, EOS included, is longer than the limit of the sentence.
+- Suppressed tokens (PAD, UNK and BOS): CTranslate2 can suppress tokens, but then excludes them from the softmax, which
+  changes all scores. So they are declared as further EOS tokens, and a sentence is searched again if one of its
+  hypotheses has them. (A hypothesis that ended with such a token and was then beaten by ``beam_size`` others is not
+  detected. It makes a difference only if a hypothesis that ended with EOS at the same step just missed the best
+  ``beam_size``.)
 - Sources longer than the table of positions.
 - Scores that are not finite.
 """
@@ -45,9 +47,9 @@ this power is 1 in fp32."""
 
 
 class CTranslate2Engine(Engine):
-    """Searches with CTranslate2. On a CPU it searches as many batches at a time as torch has threads, each on one core.
+    """Searches with CTranslate2. On a CPU, it searches as many batches at once as torch has threads, each on one core.
 
-    The model itself searches the sentences that CTranslate2 would search differently.
+    PyTorch searches the sentences that CTranslate2 would search differently.
     """
 
     name = "ctranslate2"
@@ -61,17 +63,17 @@ class CTranslate2Engine(Engine):
         self.max_positions = max_positions(trained.description.model)
         self._on_cpu = trained.model.device.type == "cpu"
         compute_type = config.compute_type or "float32"
-        # On a CPU, CTranslate2 cuts a core's batch itself, into parts of this many sentences. The numbers are the
-        # fastest for beams of up to 5; wider ones get fewer sentences, so as not to take more memory. On a GPU, the
-        # undivided batch (0) is the fastest.
+        # On a CPU, CTranslate2 divides a core's batch into parts of this many sentences. The numbers are the fastest
+        # for beams of up to 5. Wider beams get fewer sentences, to limit the memory. On a GPU, an undivided batch (0)
+        # is the fastest.
         sentences = 128 if compute_type == "float32" else 32
         self.max_batch_size = max(1, sentences * 5 // max(5, config.beam_size)) if self._on_cpu else 0
         source, target = trained.tokenizers.source, trained.tokenizers.target
         self._source_names = source.subwords(range(source.vocabulary_size))
         names = target.subwords(range(target.vocabulary_size))
-        self._target_numbers = {name: number for number, name in enumerate(names)}
-        self._end = names[EOS]
-        self._ends = {self._end, *(names[token] for token in self.model.suppressed_tokens)}
+        self._target_ids = {name: token for token, name in enumerate(names)}
+        self._eos = names[EOS]
+        self._end_tokens = {self._eos, *(names[token] for token in self.model.suppressed_tokens)}
         threads = torch.get_num_threads()
         with tempfile.TemporaryDirectory() as folder:
             write_model(trained, Path(folder))
@@ -83,8 +85,7 @@ class CTranslate2Engine(Engine):
                 inter_threads=threads if self._on_cpu else 1,
                 intra_threads=1,
             )
-        # CTranslate2 and torch share one OpenMP library, in which CTranslate2 has just set its own number of threads
-        # for this thread.
+        # CTranslate2 has just set its number of threads for this thread, in the OpenMP library that torch uses, too.
         torch.set_num_threads(threads)
 
     @classmethod
@@ -101,7 +102,7 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
-        """Convert the model and return its engine; or warn with all obstacles, and return a ``TorchEngine``."""
+        """Convert the model, and return its engine; or warn with all obstacles, and return a ``TorchEngine``."""
         device = trained.model.device
         reasons = [*ctranslate2_obstacles(trained.description.model), *_machine_obstacles(device)]
         vocabulary = trained.tokenizers.target.vocabulary_size
@@ -111,7 +112,7 @@ class CTranslate2Engine(Engine):
             try:
                 engine = cls(trained, config)
                 if device.type == "cuda":
-                    engine.find(SearchRequest([[UNK]], [()]))
+                    engine.search_with_ctranslate2(SearchRequest([[UNK]], [()]))
                 return engine
             except RuntimeError as error:
                 # CTranslate2 does not use torch's CUDA libraries but looks for others, which may be missing.
@@ -131,34 +132,36 @@ class CTranslate2Engine(Engine):
     def search(self, request: SearchRequest) -> Hypotheses:
         """Return the hypotheses of each source; see ``Engine.search``.
 
-        ``before_step`` is called only while PyTorch searches the sources that CTranslate2 cannot search exactly. These
-        include all sources with constraints.
+        Only PyTorch calls ``before_step``. It searches all sources with constraints, and those that CTranslate2 would
+        search differently.
         """
-        all_hypotheses = [[] for _ in request.sources] if any(request.constraints) else self.find(request)
-        left = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
-        # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
+        if any(request.constraints):
+            all_hypotheses: Hypotheses = [[] for _ in request.sources]
+        else:
+            all_hypotheses = self.search_with_ctranslate2(request)
+        remaining = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
+        # PyTorch may need more rows for each source than CTranslate2, but must not exceed the rows of this batch.
         count = max(1, len(all_hypotheses) * self.rows_per_source(request) // self.fallback.rows_per_source(request))
-        # They are searched here and not after all batches, where one core would search the few that were left while
-        # the others wait.
-        for start in range(0, len(left), count):
-            indices = left[start : start + count]
+        # The remaining sources of all batches together would be searched by one core while the others wait.
+        for start in range(0, len(remaining), count):
+            indices = remaining[start : start + count]
             for index, hypotheses in zip(indices, self.fallback.search(request.select(indices)), strict=True):
                 all_hypotheses[index] = hypotheses
         return all_hypotheses
 
-    def find(self, request: SearchRequest) -> Hypotheses:
-        """Search with CTranslate2 alone. Return no hypotheses for sentences that it would search differently.
+    def search_with_ctranslate2(self, request: SearchRequest) -> Hypotheses:
+        """Return the hypotheses that CTranslate2 finds for each source; none for sources that it searches differently.
 
-        See the module's docstring for these sentences, and ``search`` for the result.
+        The docstring of the module lists the differences.
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
         limits = hypothesis_limits(self.model, collate_sources(sources), self.config).tolist()
         all_hypotheses: Hypotheses = [[] for _ in sources]
-        fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
-        if fitting:
-            max_length = max(limits[index] for index in fitting)
+        short = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
+        if short:
+            max_length = max(limits[index] for index in short)
             translated = self._translator.translate_batch(
-                [[self._source_names[token] for token in sources[index]] for index in fitting],
+                [[self._source_names[token] for token in sources[index]] for index in short],
                 max_batch_size=self.max_batch_size,
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
@@ -170,32 +173,42 @@ class CTranslate2Engine(Engine):
                 max_decoding_length=min(max_length + 1, self.max_positions),
                 max_input_length=0,
             )
-            for index, result in zip(fitting, translated, strict=True):
+            for index, result in zip(short, translated, strict=True):
                 all_hypotheses[index] = self._hypotheses(result, limits[index], request, index)
         return all_hypotheses
 
     def _hypotheses(self, result: Any, limit: int, request: SearchRequest, index: int) -> list[Hypothesis]:
-        """Return the hypotheses of a sentence, best first; none if PyTorch would have searched it differently."""
+        """Return the hypotheses of the source at an index, best first; none if PyTorch would search it differently.
+
+        Args:
+            result: The result of CTranslate2 for this source.
+            limit: The length limit of the source.
+            request: The request.
+            index: The index of the source in the request.
+        """
         hypotheses, scores = result.hypotheses, result.scores
         if not all(map(math.isfinite, scores)):
             return []
         if max(map(len, hypotheses)) > limit:
-            # At its limit, the only hypothesis of a greedy search ends. The checker excludes it if it is a loop.
-            cut = Hypothesis([self._target_numbers[name] for name in hypotheses[0][:limit]], -math.inf)
+            # If the checker rejects the truncated hypothesis of a greedy search, for example because it is a loop,
+            # PyTorch only needs to search the source under constraints.
+            truncated = Hypothesis([self._target_ids[name] for name in hypotheses[0][:limit]], -math.inf)
             checker = request.checkers[index] if request.checkers and not hypotheses[1:] else None
-            return [cut] if checker and checker.violated(request.sources[index], cut.tokens) else []
-        if any(names[-1] != self._end or not self._ends.isdisjoint(names[:-1]) for names in hypotheses):
+            is_rejected = checker and checker.violated_constraints(request.sources[index], truncated.tokens)
+            return [truncated] if is_rejected else []
+        if any(names[-1] != self._eos or not self._end_tokens.isdisjoint(names[:-1]) for names in hypotheses):
             return []
         best = list(zip(hypotheses, scores, strict=True))[: request.n_best or self.config.n_best]
         return [
             Hypothesis(
-                [self._target_numbers[name] for name in names[:-1]], score * len(names) ** self.config.length_penalty
+                [self._target_ids[name] for name in names[:-1]], score * len(names) ** self.config.length_penalty
             )
             for names, score in best
         ]
 
 
 def _machine_obstacles(device: torch.device) -> list[str]:
+    """Return every reason why CTranslate2 cannot run on a device of this machine; an empty list if it can."""
     if device.type not in ("cpu", "cuda"):
         return [f"device={device}: it runs on CPUs and NVIDIA GPUs only"]
     if device.type == "cuda" and import_ctranslate2().get_cuda_device_count() == 0:

@@ -1,7 +1,7 @@
 """Translates documents: passes their lines to the translator, and writes the translations in the documents' formats.
 
-The lines of all documents are translated together, each distinct line once. Finished translations are kept in a record
-beside the output. After an interruption, the same command continues from the record.
+The lines of all documents are translated together, each distinct line once. Finished translations are recorded in a
+file beside the output. After an interruption, the same command resumes from this record.
 """
 
 import logging
@@ -45,23 +45,23 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
     """Translate documents, and write each to the output of its job as soon as its lines are translated.
 
     Raises:
-        InputError: A document cannot be read; then no translation is written.
+        InputError: A document cannot be read. No translation is written.
         RunError: Another process is writing the same output.
     """
     languages = Languages(*translator.layer.direction)
-    documents = _read_all(config, jobs, languages)
+    documents = _read_documents(config, jobs, languages)
     unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
     logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
     with resumable_outputs([config.output], partial(job_checksum, config, lines), only_record=True) as outputs:
-        for translations in _translate(translator, lines, outputs):
+        for translations in _translate_windows(translator, lines, outputs):
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
-                _write(job, document, [translations[line] for line in lines_of_document])
+                _write_document(job, document, [translations[line] for line in lines_of_document])
 
 
-def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
-    """Read the documents of all jobs. Raise InputError with a line for each one that cannot be read."""
+def _read_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
+    """Read the documents of all jobs. Raise InputError with a line for each document that cannot be read."""
     documents, errors = [], []
     for job in jobs:
         try:
@@ -77,13 +77,13 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
     return documents
 
 
-def _translate(
+def _translate_windows(
     translator: Translator, lines: Sequence[LayoutLine], outputs: ResumableOutputs
 ) -> Iterator[dict[LayoutLine, CodedText]]:
-    """Translate distinct lines, and append their translations to the record.
+    """Translate distinct lines window by window, and append the translations to the record.
 
     Yields:
-        Line → translation for all lines so far: first for those in the record, then again after each window.
+        Line → translation for all lines translated so far: first for the recorded lines, then after each window.
     """
     recorded = (record for window in outputs.values for record in window)
     translations = {
@@ -102,7 +102,7 @@ def _translate(
             yield translations
 
 
-def _write(job: DocumentJob, document: Document, translations: Sequence[CodedText]) -> None:
+def _write_document(job: DocumentJob, document: Document, translations: Sequence[CodedText]) -> None:
     """Write a document with the translations of its lines, and log how many passages were translated."""
     try:
         content, skipped = document.render(translations)
@@ -117,17 +117,18 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[CodedTex
         output = resolved(job.output)
         make_folder(output.parent)
         write_atomically(output, content)
-    total, kept = len(document.passages), document.translated
-    others = (f", {kept:,} had a translation already" if kept else "") + (
-        f"; {counted(document.left_out, 'key')} left out" if document.left_out else ""
-    )
+    total = len(document.passages)
+    others = f", {document.translated:,} had a translation already" if document.translated else ""
+    if document.left_out:
+        others += f"; {counted(document.left_out, 'key')} skipped"
     done = f"{total - len(skipped):,} of {counted(total, 'passage')}" if skipped else counted(total, "passage")
     logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:
         logger.warning(
-            "%s: not understood and left unchanged: %s, first at %s %d: no translation, one with other placeholders "
-            "(such as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), links to "
-            "missing headings, or tracked changes (accept or reject them first); translate by hand",
+            "%s: %s left untranslated, the first at %s %d. Possible causes: an empty translation, or one with other "
+            "placeholders (such as %%s) or markup, a message or tag that could not be parsed, alternatives "
+            "(one | many), links to missing headings, or tracked changes (accept or reject them first). Translate them "
+            "by hand",
             job.path,
             counted(len(skipped), "passage"),
             document.unit,

@@ -1,5 +1,4 @@
-"""The interface of the search engines, their batches and threads, and the search under constraints that a
-``Translator`` calls."""
+"""The interface of search engines, batches and threads of a search, and the search under constraints."""
 
 import math
 import pkgutil
@@ -23,8 +22,8 @@ from mt.translation.hypotheses import (
     Hypotheses,
     Hypothesis,
     HypothesisChecker,
+    LoopConstraint,
     TokenRows,
-    WithoutLoops,
     forced_log_probabilities,
 )
 from mt.translation.results import Statistics
@@ -38,10 +37,10 @@ AfterBatch = Callable[[int, int], None]
 def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int, cores: int) -> list[list[int]]:
     """Group indices of similar length into batches, longest first.
 
-    A batch's rows times its maximum length stay within ``batch_tokens``. The number of batches is the smallest that
-    this budget permits, rounded up to a multiple of the number of cores, and the batches are as even as that number
-    permits, so that no core waits long for another's last batch. But the budget of a batch never goes below an eighth
-    of ``batch_tokens``, because a decoding step has a fixed cost.
+    The number of rows of a batch times its maximum length is at most ``batch_tokens``. The number of batches is the
+    smallest that this budget permits, rounded up to a multiple of the number of cores. The batches are as even as that
+    number permits, so that no core waits long for another's last batch. But the budget of a batch is never less than an
+    eighth of ``batch_tokens``, because a decoding step has a fixed cost.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
@@ -67,7 +66,7 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
 
 @dataclass(frozen=True)
 class BatchRunner:
-    """Runs a function on batches of sources with one model, at a given precision and without gradients."""
+    """Runs a function on batches of sources, with one model in inference mode at a given precision."""
 
     model: TranslationModel
     precision: torch.dtype
@@ -91,34 +90,34 @@ class BatchRunner:
             work: A function that takes the indices of a batch and returns one result for each.
             lengths: The length in tokens of the source at each index.
             rows_per_source: See ``plan_batches``.
-            after_batch: Called after each batch of this worker with the numbers of finished and of all such batches.
-            workers: All of them have to call this with the same lengths, and each works on its share of the batches.
-                None: this process works on all batches.
+            after_batch: Called after each batch of this process, with its numbers of finished batches and of batches.
+            workers: The processes that share the batches. All of them have to call this with the same lengths. None:
+                this process works on all batches.
         """
         workers = workers or Workers(self.model.device)
         cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         cores_of_all = sum(workers.gather([cores]))
         batches = plan_batches(lengths, rows_per_source, self.batch_tokens, cores_of_all)
-        own = workers.share(batches)
-        own_results = []
+        shared_batches = workers.share(batches)
+        shared_results = []
 
         def infer(batch: list[int]) -> Sequence[SourceResult]:
             with self.inference():
                 return work(batch)
 
-        with self.evaluation_mode(), _each_on_a_core(cores) as run_all:
-            for done, outputs in enumerate(run_all(infer, own), start=1):
-                own_results.append(outputs)
+        with self.evaluation_mode(), _core_map(cores) as parallel_map:
+            for done, outputs in enumerate(parallel_map(infer, shared_batches), start=1):
+                shared_results.append(outputs)
                 if after_batch:
-                    after_batch(done, len(own))
+                    after_batch(done, len(shared_batches))
         results: dict[int, SourceResult] = {}
-        for batch, outputs in zip(batches, workers.gather(own_results), strict=True):
+        for batch, outputs in zip(batches, workers.gather(shared_results), strict=True):
             results |= zip(batch, outputs, strict=True)
         return [results[index] for index in range(len(lengths))]
 
     @contextmanager
     def evaluation_mode(self) -> Iterator[None]:
-        """Put the model into evaluation mode, and afterwards back into its previous mode."""
+        """Context manager: put the model into evaluation mode, and restore its mode afterwards."""
         was_training = self.model.training
         if was_training:
             self.model.eval()
@@ -130,14 +129,14 @@ class BatchRunner:
 
     @contextmanager
     def inference(self) -> Iterator[None]:
-        """Turn gradients off and the precision on, for the current thread alone."""
+        """Context manager: disable gradients, and compute at the precision, in the current thread."""
         with torch.inference_mode(), autocast(self.model.device, self.precision):
             yield
 
 
 @contextmanager
-def _each_on_a_core(cores: int) -> Iterator[Callable]:
-    """Yield a function like ``map`` whose calls run in ``cores`` threads, each with one torch thread."""
+def _core_map(cores: int) -> Iterator[Callable]:
+    """Context manager: yield a function like ``map`` that runs in ``cores`` threads, each with one torch thread."""
     if cores == 1:
         yield map
         return
@@ -156,14 +155,16 @@ def forced_scores(
     length_penalty: float,
     workers: Workers | None = None,
 ) -> list[float]:
-    """Return the score of the target of each pair of source and target, in batches. For ``workers`` see
-    ``BatchRunner.run``."""
+    """Return the score of the target of each pair of source and target (forced decoding).
+
+    For ``workers`` see ``BatchRunner.run``.
+    """
 
     def score_batch(batch: list[int]) -> list[float]:
         return forced_log_probabilities(runner.model, *zip(*(pairs[n] for n in batch), strict=True))
 
-    totals = runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs], workers=workers)
-    hypotheses = map(Hypothesis, (target for _, target in pairs), totals)
+    log_probabilities = runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs], workers=workers)
+    hypotheses = map(Hypothesis, (target for _, target in pairs), log_probabilities)
     return [hypothesis.score(length_penalty) for hypothesis in hypotheses]
 
 
@@ -178,14 +179,13 @@ class SearchRequest:
     n_best: int | None = None
     """Maximum number of hypotheses of each source, at most the beam size; None: ``decoding.n_best``."""
     greedy: bool = False
-    """Whether to take the most probable token at every step, whatever the config says."""
+    """Whether to search greedily, whatever ``decoding.method`` and ``decoding.beam_size`` are."""
     before_step: Callable[[], None] = lambda: None
     """Called before each decoding step, by engines that can. It may do other work, such as another search."""
-
     constraints: Sequence[Sequence[Constraint]] = ()
-    """The constraints on the hypotheses of each source, (B); empty: none on any."""
+    """The constraints on the hypotheses of each source, (B); empty: there are none."""
     checkers: Sequence[HypothesisChecker | None] = ()
-    """The checker of each source, (B), if they are of several directions; empty: that of the search."""
+    """The checker of each source, (B), if the sources have several directions; empty: the checker of the search."""
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":
         """Return a request for the sources at some indices, in the order of the indices."""
@@ -201,8 +201,8 @@ class SearchRequest:
 class Engine(ABC):
     """The interface of search engines, which find the hypotheses of sources for one model. A ``Translator`` holds one.
 
-    ``mt.translation.hypotheses`` defines scores, ends and length limits. Sources that an engine cannot search exactly
-    so, the PyTorch model searches.
+    ``mt.translation.hypotheses`` defines scores, ends and length limits. An engine passes the sources that it cannot
+    search exactly in this way to the PyTorch model.
     """
 
     name: ClassVar[str]
@@ -227,7 +227,7 @@ class Engine(ABC):
 
     @abstractmethod
     def rows_per_source(self, request: SearchRequest) -> int:
-        """Return the number of rows of a batch for each source, as counted against ``decoding.batch_tokens``."""
+        """Return the number of rows that each source has in a batch, as counted for ``decoding.batch_tokens``."""
 
     @abstractmethod
     def search(self, request: SearchRequest) -> Hypotheses:
@@ -254,17 +254,16 @@ class ConstrainedSearch:
     config: DecodingConfig
     runner: BatchRunner
     checker: HypothesisChecker | None
-    """Finds the constraints that a hypothesis violates, if the request has no checkers; None: there are none."""
+    """The checker of all sources, if the request has no checkers; None: hypotheses are not checked."""
     statistics: Statistics
-    """The translator's counts. Loops are added to those of the main process."""
+    """The translator's counts. The main process adds loops."""
     workers: Workers
-    """The workers that share the batches."""
+    """The processes that share the batches."""
 
     def run(self, request: SearchRequest, after_batch: AfterBatch | None = None) -> Hypotheses:
-        """Return the hypotheses of each source, best first. All workers have to call this with the same request.
+        """Return the hypotheses of each source, best first. All processes have to call this with the same request.
 
-        The sources are batched by length. Equal sources are searched once, unless sampling draws different random
-        numbers for them.
+        Equal sources are searched once, unless sampling draws different random numbers for them.
         """
         keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
         checkers = request.checkers or [self.checker] * len(request.sources)
@@ -274,33 +273,32 @@ class ConstrainedSearch:
             for n, (source, key, checker) in enumerate(zip(request.sources, keys, checkers, strict=True))
         ]
         distinct = replace(request, checkers=checkers).select(list(first.values()))
-
-        by_source = dict(zip(first.values(), self._run_distinct(distinct, after_batch), strict=True))
-        return [by_source[n] for n in equal_to]
+        hypotheses = dict(zip(first.values(), self._run_distinct(distinct, after_batch), strict=True))
+        return [hypotheses[n] for n in equal_to]
 
     def _run_distinct(self, request: SearchRequest, after_batch: AfterBatch | None = None) -> Hypotheses:
         """Return the hypotheses of each source that violate no constraint, best first.
 
-        A source whose best hypothesis violates one is searched again under it.
+        If the best hypothesis of a source violates constraints, the source is searched again under them.
         """
         lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
         searched = self.runner.run(
             lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch, self.workers
         )
         violated = [
-            [checker.violated(source, hypothesis.tokens) if checker else [] for hypothesis in several]
-            for source, checker, several in zip(request.sources, request.checkers, searched, strict=True)
+            [checker.violated_constraints(source, hypothesis.tokens) if checker else [] for hypothesis in hypotheses]
+            for source, checker, hypotheses in zip(request.sources, request.checkers, searched, strict=True)
         ]
         allowed = [
             [hypothesis for hypothesis, constraints in zip(hypotheses, violations, strict=True) if not constraints]
             for hypotheses, violations in zip(searched, violated, strict=True)
         ]
-        if again := [n for n, (best, *_) in enumerate(violated) if best]:
-            before = request.constraints or [()] * len(searched)
-            constraints = [(*before[n], *violated[n][0]) for n in again]
+        if rejected := [n for n, (best, *_) in enumerate(violated) if best]:
+            previous = request.constraints or [()] * len(searched)
+            constraints = [(*previous[n], *violated[n][0]) for n in rejected]
             if self.workers.is_main:
-                self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
-            constrained = replace(request.select(again), constraints=constraints)
-            for n, several in zip(again, self._run_distinct(constrained), strict=True):
-                allowed[n] = several
+                self.statistics.loops += sum(isinstance(new[-1], LoopConstraint) for new in constraints)
+            constrained = replace(request.select(rejected), constraints=constraints)
+            for n, hypotheses in zip(rejected, self._run_distinct(constrained), strict=True):
+                allowed[n] = hypotheses
         return allowed

@@ -1,10 +1,11 @@
 """Hypotheses, their scores and constraints, and the decoding steps that every search takes.
 
-A score is log P(hypothesis, EOS included) / (number of tokens, EOS included)^α, whether a hypothesis was searched or
-given. A search excludes tokens after the softmax, so that constraints leave the scores of all other hypotheses as they
-are. A translator searches freely first, and searches those sources again whose hypotheses violate a constraint.
+A score is log P(hypothesis, EOS included) / (number of tokens, EOS included)^α, both of a hypothesis that a search
+finds and of a given translation. A search excludes tokens after the softmax. So a constraint does not change the scores
+of the hypotheses that satisfy it. A translator first searches without constraints. If the best hypothesis of a source
+violates some, the source is searched again under them.
 
-Shapes: B sentences, K rows (beams or draws) of each, N = B·K rows, V tokens.
+Shapes: B sentences, K hypotheses (beams or draws) of each, N = B·K hypotheses, V tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +26,13 @@ from mt.tokenizer.tokenizer import EOS, PAD
 
 NUMERIC = regex.compile(r"\p{N}")
 MAX_PERIOD = 12
-"""The length of the longest sequence whose repetition is noticed, in tokens or words."""
-USUAL_REPEATS = 2
-"""How often in a row a translation may have any sequence of tokens. The source can allow more."""
+"""The length of the longest sequence whose repetition is detected, in tokens or words."""
+DEFAULT_MAX_REPEATS = 2
+"""How often in a row a sequence of tokens may occur in a translation, unless the source repeats one more often."""
 
 
 class Hypothesis(NamedTuple):
-    """A translation as tokens without BOS and EOS. Its log-probability and length include the EOS."""
+    """The tokens of a translation, without BOS and EOS. The log-probability and the length include EOS."""
 
     tokens: list[int]
     log_probability: float
@@ -56,9 +57,9 @@ def collate_sources(sources: TokenRows) -> Tensor:
 
 
 def hypothesis_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
-    """Return the maximum number of tokens, without EOS, of a hypothesis of each source (B, S): (B,).
+    """Return the maximum number of tokens (B,), without EOS, of the hypotheses of each source (B, S).
 
-    A limit depends on its own source alone, so that the batch around a sentence never changes its translation.
+    The limit of a source does not depend on the other sources, so the batch does not change translations.
     """
     tokens = (source != PAD).sum(dim=1) - 1  # without EOS
     limits = (tokens * config.max_length_ratio).long() + config.max_length_extra
@@ -90,13 +91,13 @@ def forced_attention(
     return {name: recorded[0] for name, recorded in maps.items() if recorded}
 
 
-class WithoutTokens(NamedTuple):
-    """Excludes tokens, and the repetition of others."""
+class TokenConstraint(NamedTuple):
+    """Excludes some tokens, and the repetition of others."""
 
     excluded: Tensor
-    """Tokens that must not occur."""
-    once: Tensor
-    """Tokens that may occur once."""
+    """Ids of tokens that must not occur."""
+    unrepeatable: Tensor
+    """Ids of tokens that may occur at most once."""
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
         """Set the log-probabilities of excluded next tokens to -∞, in place. EOS remains possible.
@@ -106,37 +107,37 @@ class WithoutTokens(NamedTuple):
             tokens: (K, t), the tokens of each hypothesis so far, without BOS.
         """
         log_p[:, self.excluded.to(log_p.device)] = -torch.inf
-        used = tokens.masked_fill(~torch.isin(tokens, self.once.to(log_p.device)), PAD)
+        used = tokens.masked_fill(~torch.isin(tokens, self.unrepeatable.to(log_p.device)), PAD)
         log_p.scatter_(1, used, -torch.inf)
 
 
-class WithoutLoops(NamedTuple):
-    """Excludes sequences of up to MAX_PERIOD tokens that are repeated too often in a row."""
+class LoopConstraint(NamedTuple):
+    """Excludes the repetition of a sequence of up to MAX_PERIOD tokens more than ``max_repeats`` times in a row."""
 
     max_repeats: int
     """How often in a row a sequence may occur."""
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
-        """Set the log-probabilities of excluded next tokens to -∞, in place, as ``WithoutTokens.exclude``."""
+        """Set the log-probabilities of excluded next tokens to -∞, in place; see ``TokenConstraint.exclude``."""
         # On a few tokens, Python is many times faster than operators on tensors.
-        for row, written in enumerate(tokens.tolist()):
-            for period in range(1, min(MAX_PERIOD, (len(written) + 1) // (self.max_repeats + 1)) + 1):
-                start = len(written) + 1 - period * self.max_repeats
-                # With the next token, all from here on equal the token one period before.
-                if written[start:] == written[start - period : -period] and written[-period] != EOS:
-                    log_p[row, written[-period]] = -torch.inf
+        for row, prefix in enumerate(tokens.tolist()):
+            for period in range(1, min(MAX_PERIOD, (len(prefix) + 1) // (self.max_repeats + 1)) + 1):
+                start = len(prefix) + 1 - period * self.max_repeats
+                # A next token equal to that of one period before would complete a repetition too many.
+                if prefix[start:] == prefix[start - period : -period] and prefix[-period] != EOS:
+                    log_p[row, prefix[-period]] = -torch.inf
 
 
-Constraint = WithoutTokens | WithoutLoops
-"""A rule against some tokens in the hypotheses of one source. A search applies it before it chooses a token."""
+Constraint = TokenConstraint | LoopConstraint
+"""A rule that excludes tokens from the hypotheses of one source, applied at each step of a search."""
 
 
 class HypothesisChecker:
     """Finds the constraints that hypotheses violate. The translator of a model with a text layer holds it.
 
-    - A number in digits needs a counterpart in the source (``mt.text.numbers``).
-    - A placeholder must be in the source, and occurs once.
-    - No sequence of tokens is repeated more than USUAL_REPEATS times in a row, or more often than one of the source.
+    - A number in digits must have a counterpart in the source (``mt.text.numbers``).
+    - A placeholder must be in the source, and must occur at most once.
+    - A sequence of tokens may occur at most DEFAULT_MAX_REPEATS times in a row, or as often as one of the source does.
     """
 
     def __init__(self, layer: TextLayer) -> None:
@@ -144,34 +145,35 @@ class HypothesisChecker:
         self._layer = layer
         names = tokenizer.subwords(range(tokenizer.vocabulary_size))
         self._placeholders = {token: name for token, name in enumerate(names) if PLACEHOLDER.fullmatch(name)}
-        # Bytes, which can spell any number, have digits in their names, too: <0x0A>.
+        # These include all bytes, which can spell any number, because their names have digits: <0x0A>.
         numeric = {token for token, name in enumerate(names) if NUMERIC.search(name)}
-        self._to_check = numeric | self._placeholders.keys()
+        self._checked_tokens = numeric | self._placeholders.keys()
 
-    def violated(self, source: list[int], hypothesis: list[int]) -> list[Constraint]:
-        """Return the constraints on a source that a hypothesis violates. All are token ids without BOS and EOS."""
+    def violated_constraints(self, source: list[int], hypothesis: list[int]) -> list[Constraint]:
+        """Return the constraints that a hypothesis of a source violates. Both are token ids without BOS and EOS."""
         constraints: list[Constraint] = []
-        if not self._to_check.isdisjoint(hypothesis):
+        if not self._checked_tokens.isdisjoint(hypothesis):
             tokenizers = self._layer.tokenizers
-            text, translation = (
-                tokenizer.decode([tokens])[0]
-                for tokenizer, tokens in ((tokenizers.source, source), (tokenizers.target, hypothesis))
-            )
+            (text,), (translation,) = tokenizers.source.decode([source]), tokenizers.target.decode([hypothesis])
             if any(phenomenon.rejects(text, translation) for phenomenon in self._layer.phenomena):
-                once = {token for token, name in self._placeholders.items() if name in text}
-                constraints.append(
-                    WithoutTokens(*(torch.tensor(sorted(tokens)) for tokens in (self._to_check - once, once)))
-                )
-        # Of a sequence, each occurrence but one repeats a token at least.
-        may_repeat = len(hypothesis) - len(set(hypothesis)) >= USUAL_REPEATS
-        repeats = max_repeats(hypothesis) if may_repeat else 1
-        if repeats > USUAL_REPEATS and repeats > (usual := max_repeats(source)):
-            constraints.append(WithoutLoops(max(usual, USUAL_REPEATS)))
+                placeholders = {token for token, name in self._placeholders.items() if name in text}
+                excluded = sorted(self._checked_tokens - placeholders)
+                constraints.append(TokenConstraint(torch.tensor(excluded), torch.tensor(sorted(placeholders))))
+        # Each occurrence of a sequence after the first repeats at least one token, so few repeated tokens mean no loop.
+        may_loop = len(hypothesis) - len(set(hypothesis)) >= DEFAULT_MAX_REPEATS
+        repeats = max_repeats(hypothesis) if may_loop else 1
+        if repeats > DEFAULT_MAX_REPEATS:
+            allowed_repeats = max(max_repeats(source), DEFAULT_MAX_REPEATS)
+            if repeats > allowed_repeats:
+                constraints.append(LoopConstraint(allowed_repeats))
         return constraints
 
 
 def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
-    """Return how often in a row a sequence of at most MAX_PERIOD tokens or words occurs: 3 for a b a b a b."""
+    """Return the maximum number of times in a row that a sequence of up to MAX_PERIOD tokens or words occurs.
+
+    For a b a b a b, this is 3.
+    """
     most = 1
     for period in range(1, min(MAX_PERIOD, len(tokens) // 2) + 1):
         are_equal = list(map(eq, tokens, tokens[period:]))
@@ -184,7 +186,7 @@ def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
 
 
 class SearchState:
-    """The decoding state of one batch during a search, with K rows (beams or draws) for each sentence, at first one."""
+    """The state of a search in one batch: K hypotheses (beams or draws) of each unfinished sentence, at first one."""
 
     def __init__(
         self,
@@ -198,20 +200,20 @@ class SearchState:
         self._model = model
         self._limits = hypothesis_limits(model, source, config)  # (B,)
         self._before_step = before_step
-        self._constraints = list(constraints)  # of each unfinished sentence; empty if there are none at all
+        self._constraints = list(constraints)  # of each unfinished sentence; empty if no sentence has any
         self._state = model.start(model.encode(source))
-        self._rows = 1  # K
+        self._hypotheses_per_sentence = 1  # K
         self._step = 0
         self._shortest_limit = int(self._limits.min())
         self.device = source.device
         self.batch_size = len(source)
         self.max_steps = int(self._limits.max()) + 1
 
-    def advance(self, tokens: Tensor) -> Tensor:
+    def decode_step(self, tokens: Tensor) -> Tensor:
         """Return the log-probabilities (N, V) of the next tokens, given all earlier ones (N, t), BOS first.
 
-        Tokens that are never written, or that a constraint excludes, get -∞. At its length limit a row can only end,
-        so that its hypothesis is as complete as any other.
+        Suppressed tokens and those that a constraint excludes get -∞. At the length limit, all tokens except EOS do, so
+        that every hypothesis ends with EOS.
         """
         self._before_step()
         features, self._state = self._model.advance(tokens[:, -1], self._state)
@@ -219,22 +221,23 @@ class SearchState:
         for token in self._model.suppressed_tokens:
             log_p[:, token] = -torch.inf
         for index, constraints in enumerate(self._constraints):
-            rows = slice(index * self._rows, (index + 1) * self._rows)
+            count = self._hypotheses_per_sentence
+            hypotheses = slice(index * count, (index + 1) * count)
             for constraint in constraints:
-                constraint.exclude(log_p[rows], tokens[rows, 1:])
+                constraint.exclude(log_p[hypotheses], tokens[hypotheses, 1:])
         if self._step >= self._shortest_limit:
-            at_limit = (self._limits == self._step).repeat_interleave(self._rows)
+            at_limit = (self._limits == self._step).repeat_interleave(self._hypotheses_per_sentence)
             end = log_p[:, EOS].clone()
             log_p.masked_fill_(at_limit[:, None], -torch.inf)
             log_p[:, EOS] = end
         self._step += 1
         return log_p
 
-    def select(self, rows: Tensor) -> None:
-        """Keep the rows with the indices ``rows`` (B', K'), which may repeat and drop rows; see ``State.select``."""
-        sentences = sentences_of(rows, self._rows, len(self._limits))
+    def select(self, hypothesis_ids: Tensor) -> None:
+        """Keep the hypotheses with the given indices (B', K'), which may repeat and omit some; see ``State.select``."""
+        sentences = sentences_of(hypothesis_ids, self._hypotheses_per_sentence, len(self._limits))
         if sentences is not None:
             self._limits = self._limits[sentences]
             self._constraints = self._constraints and [self._constraints[index] for index in sentences.tolist()]
-        self._state = self._state.select(rows)
-        self._rows = rows.shape[1]
+        self._state = self._state.select(hypothesis_ids)
+        self._hypotheses_per_sentence = hypothesis_ids.shape[1]

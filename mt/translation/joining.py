@@ -29,11 +29,12 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, Alignment, ScoredText, Statistics
 
-APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
+APOSTROPHE_BEFORE_SYNTAX = regex.compile(r"'(?=[{}#|])")
+"""An apostrophe that quotes the following character of the syntax of a message."""
 
 
 @dataclass
-class _Draft:
+class _LineDraft:
     """A translation of a line, before its values and tags are restored, and its score."""
 
     segments: list[SegmentDraft]
@@ -49,24 +50,30 @@ class LineJoiner:
     align: LinkFunction
     score: ScoreFunction
     statistics: Statistics
-    """The translator's counts."""
+    """The translator's counts, to which placeholders and untranslated lines are added."""
 
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line, best first. The alignments of lines with arguments are empty.
 
         Args:
             lines: The segmented lines.
-            hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
+            hypotheses: The hypotheses of each source, best first. The sources are in the order of ``lines``.
         """
-        results = iter(self._join([part for line in lines for part in line.with_parts()], hypotheses))
-        translations = [self._with_arguments(line, results) for line in lines]
+        results = iter(self._join_parts([part for line in lines for part in line.with_parts()], hypotheses))
+        translations = [self._insert_arguments(line, results) for line in lines]
         for line, (best, *_) in zip(lines, translations, strict=True):
             if best.is_source:
                 self.statistics.count_untranslated(line.line.number + 1)
         return translations
 
-    def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
-        """Return the next results, which are those of a line, with the translated texts of its arguments."""
+    def _insert_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
+        """Return the translations of a line, with the translated texts of its arguments inserted.
+
+        Args:
+            line: The line.
+            results: The translations of the line and of its parts, in the order of ``SegmentedLine.with_parts``. They
+                are consumed.
+        """
         translations = next(results)
         if not line.arguments:
             return translations
@@ -75,37 +82,40 @@ class LineJoiner:
         parts: list[ScoredText] = []
         filled: dict[str, CodedText] = {}
         for stand_in, argument in line.arguments.items():
-            best = [self._with_arguments(part, results)[0] for part in argument.parts]
-            pieces = list(argument.pieces)
-            pieces[1::2] = [part.coded for part in best]
-            filled[stand_in] = joined(pieces)
+            best = [self._insert_arguments(part, results)[0] for part in argument.parts]
+            fragments = list(argument.fragments)
+            fragments[1::2] = [part.coded for part in best]
+            filled[stand_in] = joined(fragments)
             parts += best
         complete: list[ScoredText] = []
         for translation in translations:
-            coded = _filled(translation.coded, filled)
-            if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
-                matches = APOSTROPHE_BEFORE_SIGN.finditer(coded.text)
+            coded = _fill_stand_ins(translation.coded, filled)
+            # An apostrophe of the translation must not quote the syntax after it.
+            if not APOSTROPHE_BEFORE_SYNTAX.search(line.line.text.text):
+                matches = APOSTROPHE_BEFORE_SYNTAX.finditer(coded.text)
                 coded = coded.spliced(Splice(match.start(), match.end(), "’") for match in matches)
             coded = coded.mapped(self.layer.show_symbols)
             complete.append(
                 replace(
                     translation,
-                    text=translation.text if translation.is_source else _written(line, coded),
+                    text=translation.text if translation.is_source else _render(line, coded),
                     coded=coded,
                     alignment=translation.alignment and [],
-                    is_source=any(own.is_source for own in (translation, *parts)),
-                    has_inserted_term=any(own.has_inserted_term for own in (translation, *parts)),
+                    is_source=any(part.is_source for part in (translation, *parts)),
+                    has_inserted_term=any(part.has_inserted_term for part in (translation, *parts)),
                 )
             )
         return complete
 
-    def _join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
-        """Return the translations of each line or part of a message, best first; see ``join``."""
+    def _join_parts(
+        self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]
+    ) -> list[list[ScoredText]]:
+        """Return the translations of each line or part of an argument, best first; see ``join``."""
         tokens = [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
         texts = iter(self.layer.tokenizers.target.decode(tokens))
-        candidates = iter([[(hypothesis, next(texts)) for hypothesis in n_best] for n_best in hypotheses])
+        candidates = iter([list(zip(n_best, islice(texts, len(n_best)), strict=True)) for n_best in hypotheses])
         drafts = [
-            self._drafts(line, [list(islice(candidates, len(sources))) for sources in line.segment_sources])
+            self._line_drafts(line, [list(islice(candidates, len(sources))) for sources in line.segment_sources])
             for line in lines
         ]
         self._repair_placeholders(
@@ -120,21 +130,25 @@ class LineJoiner:
         ]
         set_links(linked, "text", self.align)
         return [
-            [self._finished(line, draft) for draft in line_drafts]
+            [self._finish(line, draft) for draft in line_drafts]
             for line, line_drafts in zip(lines, drafts, strict=True)
         ]
 
-    def _drafts(self, line: SegmentedLine, candidates: Sequence[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
-        """Return the translations of a line. The first joins the best of each segment, the others the second-best of
-        each, and so on, in the order of their scores.
+    def _line_drafts(
+        self, line: SegmentedLine, candidates: Sequence[list[list[tuple[Hypothesis, str]]]]
+    ) -> list[_LineDraft]:
+        """Return the translations of a line.
+
+        The first joins the best hypotheses of all sources. The others join the second-best hypotheses, the third-best,
+        and so on, and are sorted by score.
 
         Args:
             line: The line.
-            candidates: The hypotheses of each source of each segment with their texts, best first. Where there are too
-                few, the last one counts.
+            candidates: The hypotheses of each source of each segment with their texts, best first. If a source has
+                fewer than others, its last one is used repeatedly.
         """
-        drafts: list[_Draft] = []
-        for rank in range(max((len(n_best) for own in candidates for n_best in own), default=1)):
+        drafts: list[_LineDraft] = []
+        for rank in range(max((len(n_best) for sources in candidates for n_best in sources), default=1)):
             segments: list[SegmentDraft] = []
             chosen: list[Hypothesis] = []
             for segment, source_candidates in zip(line.segments, candidates, strict=True):
@@ -150,20 +164,21 @@ class LineJoiner:
                 segments.append(SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
-            drafts.append(_Draft(segments, total / length**self.config.length_penalty if chosen else None))
-        # With the mean over other lengths, the score of a later rank can be the higher one.
+            drafts.append(_LineDraft(segments, total / length**self.config.length_penalty if chosen else None))
+        # The length penalty of the joined hypotheses can change the order of the scores.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
+        """Insert the missing placeholders and brackets of drafts, and choose the target forms of their terms."""
         insert_terms(segments, self.layer.target_language, self.align)
-        for are_terms in (True, False):  # terms are words, beside which values may belong
-            lacking = []
+        for are_terms in (True, False):  # terms first, because values can be aligned with their words
+            incomplete = []
             for draft in segments:
                 missing = missing_placeholders(draft.text, draft.segment.masked)
                 if tokens := [token for token in missing if (token in draft.segment.terms) == are_terms]:
-                    lacking.append((draft, tokens))
-            set_links([draft for draft, _ in lacking], "masked", self.align)
-            for draft, tokens in lacking:
+                    incomplete.append((draft, tokens))
+            set_links([draft for draft, _ in incomplete], "masked", self.align)
+            for draft, tokens in incomplete:
                 draft.text = insert_missing_placeholders(draft.text, draft.segment.masked, draft.links, tokens)
         fill_terms(segments, self.layer.target_language, self.score)
         for draft in segments:
@@ -173,41 +188,41 @@ class LineJoiner:
         for draft in anchored:
             source = draft.segment.tag + draft.segment.text
             draft.text = insert_brackets(source, draft.segment.anchors, draft.text, draft.links)
-            for token in draft.segment.nested:  # never inside of a word, such as s'en
+            for token in draft.segment.nested:  # moved behind a word that it is inside of, such as s'en
                 draft.text = regex.sub(rf"({token})([\p{{L}}\p{{M}}'’-]+)", r"\2\1", draft.text)
 
-    def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
+    def _finish(self, line: SegmentedLine, draft: _LineDraft) -> ScoredText:
         """Restore the values, casing, tags and whitespace of a draft."""
         layer, asked = self.layer, line.line
         parts = nested_drafts(draft.segments)
-        restored = self._restored(parts)
+        restored = self._restore(parts)
         is_repaired = not layer.phenomena or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
-            return _source(asked, draft.score)
+            return _untranslated(asked, draft.score)
         coded = CodedText("".join(restored))
         elements = text_and_elements(line.coded)[1] if line.coded.codes else []
-        links, kept = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
+        links, copied = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
-            coded = transfer_markup(line.coded, coded.text, links, kept)
+            coded = transfer_markup(line.coded, coded.text, links, copied)
         if layer.phenomena and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")
         if asked.is_plain:
-            coded = CodedText(coded.written())  # pairs in plain text are text
+            coded = CodedText(coded.written())  # the codes of plain text, such as **, are text again
         if asked.escape is str:
             coded = coded.spliced(Splice(*match.span(), " ") for match in LINE_BREAKS.finditer(coded.text))
         coded = coded.mapped(layer.show_symbols)
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
         return ScoredText(
-            _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded
+            _render(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded
         )
 
-    def _restored(self, drafts: Sequence[SegmentDraft]) -> list[str]:
+    def _restore(self, drafts: Sequence[SegmentDraft]) -> list[str]:
         """Fill in the translations of nested texts, and return the restored translation of each draft."""
         for draft in drafts:
             if draft.nested:
-                nested = {token: "".join(self._restored(own)) for token, own in draft.nested.items()}
+                nested = {token: "".join(self._restore(inner)) for token, inner in draft.nested.items()}
                 values = (draft.filled.by_placeholder | nested).values()
                 draft.filled = replace(draft.filled, values=tuple(values))
         segments = [draft.filled for draft in drafts]
@@ -215,7 +230,7 @@ class LineJoiner:
         return self.layer.with_spacing(segments, restored)
 
     def _is_intact(self, part: SegmentDraft) -> bool:
-        """Return whether a draft has the values of its segment, each once and in one piece."""
+        """Return whether a draft has each value of its segment exactly once and unchanged."""
         segment, text = part.filled, part.text
         if segment.values:
             text = "".join(self.layer.replacements(segment, text))
@@ -229,23 +244,26 @@ class LineJoiner:
         source_start: int = 0,
         target_start: int = 0,
     ) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
-        """Return the word alignment of a line, from the links of all segments, and the links of its copied parts:
-        edges, and values that are no terms.
+        """Return the word alignment of a line, and the links of its copied parts.
+
+        Copied parts are the edges of segments, and values that are not terms.
 
         Args:
             drafts: The drafts of the line, or of a nested text.
-            restored: The restored translation of each.
-            elements: The spans of the elements of the line. One that has all of a segment has all of its translation.
-            source_start, target_start: The position in the line, and in its translation, at which they begin.
+            restored: The restored translation of each draft.
+            elements: The spans of the elements of the line. An element around a whole segment is around its whole
+                translation.
+            source_start, target_start: The position in the line, and in its translation, at which the drafts begin.
         """
         links: list[AlignmentLink] = []
-        kept: list[AlignmentLink] = []
+        copied: list[AlignmentLink] = []
         for part, translation in zip(drafts, restored, strict=True):
             segment, text = part.segment, part.segment.text
             source = self.layer.restore(segment, text)
             sources = [source_start + position for position in self.layer.positions(segment, text)]
             targets = [target_start + position for position in self.layer.positions(part.filled, part.text)]
-            links += [  # of added punctuation nothing is left, and its link connects no words
+            # The links of added punctuation are empty, because it has been removed again. They connect no words.
+            links += [
                 AlignmentLink(sources[start], sources[end], targets[first], targets[last])
                 for start, end, first, last in part.links
             ]
@@ -257,35 +275,37 @@ class LineJoiner:
                     continue
                 index, target = text.index(token), part.text.index(token)
                 if nested := part.nested.get(token):
-                    inner = self._links(nested, self._restored(nested), elements, sources[index], targets[target])
-                    links += inner[0]
-                    kept += inner[1]
+                    inner_links, inner_copied = self._links(
+                        nested, self._restore(nested), elements, sources[index], targets[target]
+                    )
+                    links += inner_links
+                    copied += inner_copied
                 else:
-                    kept.append(AlignmentLink(*sources[index : index + 2], *targets[target : target + 2]))
+                    copied.append(AlignmentLink(*sources[index : index + 2], *targets[target : target + 2]))
             for edge, find in ((segment.before.strip(), str.find), (segment.after.strip(), str.rfind)):
                 start, first = source_start + find(source, edge), target_start + find(translation, edge)
                 if edge and edge in translation:
-                    kept.append(AlignmentLink(start, start + len(edge), first, first + len(edge)))
+                    copied.append(AlignmentLink(start, start + len(edge), first, first + len(edge)))
             source_start += len(source)
             target_start += len(translation)
-        return links, kept
+        return links, copied
 
 
-def _source(line: Line, score: float | None) -> ScoredText:
-    """Return the source of a line in place of its translation."""
+def _untranslated(line: Line, score: float | None) -> ScoredText:
+    """Return the source of a line as its translation."""
     text = line.text.written() if line.original is None else line.original
     coded = CodedText(text) if line.is_plain else line.text
     alignment: Alignment | None = [] if line.aligned else None
     return ScoredText(LINE_BREAKS.sub(" ", text), score, alignment, is_source=True, coded=coded)
 
 
-def _written(line: SegmentedLine, coded: CodedText) -> str:
+def _render(line: SegmentedLine, coded: CodedText) -> str:
     return LINE_BREAKS.sub(" ", coded.written(line.line.escape))
 
 
-def _filled(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:
-    """Return a text with arguments in place of the first occurrence of their stand-ins."""
+def _fill_stand_ins(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:
+    """Return a text in which the first occurrence of each stand-in is replaced by its argument."""
     starts = sorted((coded.text.find(stand_in), stand_in) for stand_in in arguments if stand_in in coded.text)
-    pieces = coded.split((start, start + len(stand_in)) for start, stand_in in starts)
-    pieces[1::2] = (arguments[stand_in] for _, stand_in in starts)
-    return joined(pieces)
+    fragments = coded.split((start, start + len(stand_in)) for start, stand_in in starts)
+    fragments[1::2] = (arguments[stand_in] for _, stand_in in starts)
+    return joined(fragments)

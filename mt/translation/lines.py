@@ -24,20 +24,22 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 WINDOW_LINES = 4096
-"""How many lines of a stream are read, sorted by length and translated together. The limit bounds the memory."""
+"""The maximum number of lines of a window, whose lines are translated together. It limits the memory."""
 WINDOW_CHARACTERS = 2_000_000
+"""The number of characters at which a window ends."""
 
 
 def translate_lines(config: TranslateConfig, translator: Translator, lines: Iterable[bytes]) -> None:
     """Translate the lines of the input, and write one line of output for each.
 
-    After an interruption, the same command continues if the input and the outputs are files.
+    After an interruption, the same command resumes if the input and the outputs are files.
 
     Raises:
         InputError: The reference and the input have different numbers of lines.
         RunError: Another process is writing the same output.
     """
-    escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
+    # A model can write any byte, so control characters are escaped on a terminal.
+    escape = visible if config.output is None and sys.stdout.isatty() else str
     reference = config.reference
     inputs = [Path(path) for path in (config.input, reference) if path is not None]
     job = None
@@ -71,7 +73,7 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
 
 
 def job_checksum(config: TranslateConfig, inputs: object) -> str:
-    """Return a checksum of everything that translations depend on: inputs, settings and the files of the models."""
+    """Return a checksum of the inputs, the settings and the models, on which the translations depend."""
     settings = config.asked, config.decoding, config.text, config.precision, config.confidence
     digest = hashlib.sha256(repr((inputs, *settings)).encode())
     if config.text.terms:
@@ -82,7 +84,7 @@ def job_checksum(config: TranslateConfig, inputs: object) -> str:
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
-    """Cut a stream of lines into windows of bounded size, or into single lines if a person waits for each answer."""
+    """Group a stream of lines into windows of limited size, or into single lines, as for a person at a terminal."""
     window: list[str] = []
     characters = 0
     for line in lines:
@@ -96,24 +98,24 @@ def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str
 
 
 def progress_display(window: list[str], bar: tqdm) -> AfterBatch:
-    """Return a function that shows on a progress bar how many of the batches of a window are done."""
-    began = time.monotonic()
+    """Return a function that shows the share of finished batches of a window on a progress bar."""
+    start = time.monotonic()
 
     def show(done: int, total: int) -> None:
-        seconds = (time.monotonic() - began) * (total / done - 1)
+        seconds = (time.monotonic() - start) * (total / done - 1)
         bar.set_postfix_str(f"next {len(window):,}: {done / total:.0%}, {seconds:,.0f} s to go")
 
     return show
 
 
 def check_line_files(config: TranslateConfig) -> None:
-    """Raise InputError if the reference or an output cannot be used. This is called before any work."""
+    """Raise InputError if the reference or an output cannot be used. This is called before any translation."""
     reference = config.reference
     if reference is not None and (not Path(reference).exists() or Path(reference).is_dir()):
         raise InputError(f"reference={reference}: no such file; check the path")
     outputs = {"output": config.output, "decoding.alignments": config.decoding.alignments}
     refuse_to_overwrite(outputs.items(), [config.input, reference])
-    # Two regular files, which can be read twice, are known to have different numbers of lines before any work.
+    # Regular files can be read twice, so their lines are counted before any translation.
     paths = [Path(path) for path in (config.input, reference) if path is not None]
     if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
         lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
@@ -141,7 +143,7 @@ def translate_window(
         translator: The translator.
         window: The input lines.
         first_line: The number of the first input line, counted from 0.
-        references: The remaining reference lines, to be scored instead of translating; None to translate.
+        references: The remaining reference lines, which are scored; None: the lines are translated.
         config: The settings. Alignments are None unless ``decoding.alignments`` is set.
         after_batch: See ``Translator.hypotheses``.
 
@@ -150,32 +152,34 @@ def translate_window(
     """
     aligned = config.decoding.alignments is not None
     if references is not None:
-        expected = list(islice(references, len(window)))
-        if len(expected) < len(window):
+        targets = list(islice(references, len(window)))
+        if len(targets) < len(window):
             raise InputError(
-                f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input: "
+                f"reference={config.reference} has {first_line + len(targets)} lines, fewer than the input: "
                 "give one reference line for each input line"
             )
-        results = [[text] for text in translator.score(window, expected, aligned)]
+        results = [[text] for text in translator.score(window, targets, aligned)]
     else:
         numbers = range(first_line, first_line + len(window))
         results = translator.hypotheses(window, numbers, after_batch, aligned, confident=config.confidence)
         pairs = enumerate(zip(window, results, strict=True), first_line + 1)
         if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
-            others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
+            others = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
             logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
     in_json = references is not None or translator.config.n_best > 1 or config.confidence
     return [
-        (json_line(line, several, config.confidence) if in_json else several[0].text, several[0].alignment)
-        for line, several in zip(window, results, strict=True)
+        (json_line(line, texts, config.confidence) if in_json else texts[0].text, texts[0].alignment)
+        for line, texts in zip(window, results, strict=True)
     ]
 
 
 def _pharaoh_format(alignment: Alignment | None) -> str:
+    """Return an alignment as a line of Pharaoh's format, such as ``0-0 1-2``."""
     return " ".join(f"{source}-{target}" for source, target in alignment or ())
 
 
 def json_line(source: str, hypotheses: list[ScoredText], confident: bool = False) -> str:
+    """Return the translations of a line as a JSON object in one line, with the confidence of the best if requested."""
     records = [
         {"text": text.text, "score": text.score}
         | ({} if text.alignment is None else {"alignment": _pharaoh_format(text.alignment)})
@@ -187,17 +191,17 @@ def json_line(source: str, hypotheses: list[ScoredText], confident: bool = False
 
 
 def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Decode lines of UTF-8.
+    """Decode lines of UTF-8. ``name`` is the name of the input in warnings.
 
-    Invalid bytes become U+FFFD, and a warning names the input, ``name``. A CR at the end of a line and a byte-order
-    mark at the start of the first line are removed.
+    Invalid bytes become U+FFFD, with a warning. A CR at the end of a line and a byte-order mark at the start of the
+    first line are removed.
     """
     invalid_lines = 0
     for number, line in enumerate(lines):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
         text = content.decode("utf-8", errors="replace")
         if number == 0 and b"\r" in content:
-            logger.warning("%s has CR inside of line 1, and only LF ends a line; convert it: tr '\\r' '\\n'", name)
+            logger.warning("%s has CR inside line 1, but only LF ends a line; convert it: tr '\\r' '\\n'", name)
         if "\ufffd" in text and text.encode() != content:
             invalid_lines += 1
             if invalid_lines == 1:

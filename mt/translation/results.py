@@ -17,18 +17,19 @@ logger = logging.getLogger(__name__)
 
 LINE_BREAK_CHARACTERS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 LINE_BREAKS = re.compile(f"[{LINE_BREAK_CHARACTERS}]+")
-"""All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
+"""Line breaks as in ``str.splitlines``, because some programs treat each of these characters as the end of a line."""
 MAX_CORRECTION_EXAMPLES = 5
+"""The number of corrected typing errors in a message."""
 
 Alignment = list[tuple[int, int]]
-"""Pairs of a source and a target word, numbered from 0, that translate each other."""
+"""Pairs of the indices of a source word and a target word that translate each other, counted from 0."""
 
 
 @dataclass(frozen=True)
 class ScoredText:
     """A translation and its score, log P(translation | source) / lengthᵅ.
 
-    The score is None if there was nothing to score, or more than the model can take.
+    The score is None if there was nothing to score, or if the text is too long for the model.
     """
 
     text: str
@@ -36,20 +37,22 @@ class ScoredText:
     alignment: Alignment | None = None
     """The word alignment, in which tags do not count as words; None if it was not requested."""
     is_source: bool = False
-    """Whether this is the source, or has one of its separate texts, because a placeholder of the translation could not
-    be repaired or the source is a message that cannot be parsed."""
+    """Whether the source, or a part of it such as a block of HTML, was left untranslated because a placeholder could
+    not be repaired or a message could not be parsed."""
     confidence: float | None = None
-    """The probability that its sentence chrF2 would be at least 50; None if it was not requested, the model translated
-    nothing, the glossary inserted a term, or this is not the best translation of its line."""
+    """The probability that the sentence chrF2 of the translation is at least 50. It is None if it was not requested,
+    the model translated nothing, the glossary inserted a term, or this is not the best translation of its line."""
     has_inserted_term: bool = False
     """Whether the glossary inserted a term that the model had not written."""
     coded: CodedText = CodedText("")
-    """The translation of a coded text."""
+    """The translation as a coded text."""
 
 
 class SentenceAttention(NamedTuple):
-    """The attention maps of one sentence pair under forced decoding. The tokens include EOS. Placeholders are
-    ⟨1⟩, ⟨2⟩, … in order of appearance."""
+    """The attention maps of one sentence pair under forced decoding.
+
+    The tokens include EOS. Placeholders are shown as ⟨1⟩, ⟨2⟩, … in order of appearance.
+    """
 
     source_tokens: list[str]
     target_tokens: list[str]
@@ -69,16 +72,16 @@ class SentenceAttention(NamedTuple):
 
 @dataclass
 class Statistics:
-    """Running counts over all lines that one ``Translator`` has translated since it was made."""
+    """Counts over all lines that one ``Translator`` has translated so far."""
 
     items: int = 0
     """Values, such as numbers and URLs, that were replaced by placeholders."""
     repaired_items: int = 0
-    """Placeholders that the model dropped or doubled, so that they were inserted or removed."""
+    """Placeholders that the model omitted or repeated, so that they were inserted or removed."""
     untranslated_lines: int = 0
-    """Lines that came back as their source; see ``ScoredText.is_source``."""
+    """Lines that were left untranslated; see ``ScoredText.is_source``."""
     first_untranslated_line: int | None = None
-    """The number, from 1 on, of the first such line."""
+    """The number of the first such line, counted from 1."""
     corrections: int = 0
     """Corrected typing errors."""
     first_corrections: dict[str, str] = field(default_factory=dict)
@@ -88,17 +91,18 @@ class Statistics:
     long_sentences: int = 0
     """Sentences that were cut into several segments."""
     first_long_line: int | None = None
-    """The number, from 1 on, of the first line with a long sentence."""
+    """The number of the first line with a long sentence, counted from 1."""
     split_segments: int = 0
-    """Segments with more tokens than a source may have, which were cut into several sources."""
+    """Segments that were cut into several sources, because they had more tokens than a source may have."""
     first_split_line: int | None = None
-    """The number, from 1 on, of the first line with such a segment."""
+    """The number of the first line with such a segment, counted from 1."""
 
     def count_segments(self, segments: Sequence[Segment], line: int) -> None:
-        """Add the corrections and the long sentences of a line to the counts. ``line`` is its number, from 1 on."""
+        """Count the corrections and the long sentences of a line. ``line`` is its number, counted from 1."""
         continued = [False, *(segment.is_continued for segment in segments)]
         long_sentences = sum(this and not before for before, this in pairwise(continued))
-        if long_sentences:  # the separate texts of a line are counted before other lines
+        if long_sentences:
+            # Lines are not counted in order: the parts of a line are counted before other lines.
             self.first_long_line = min(line, self.first_long_line or line)
         self.long_sentences += long_sentences
         for segment in segments:
@@ -108,66 +112,66 @@ class Statistics:
                     self.first_corrections.setdefault(correction.typed, segment.text[correction.start : correction.end])
 
     def count_untranslated(self, line: int) -> None:
-        """Count a line that came back as its source. ``line`` is its number, from 1 on."""
+        """Count a line that was left untranslated. ``line`` is its number, counted from 1."""
         self.untranslated_lines += 1
         self.first_untranslated_line = self.first_untranslated_line or line
 
     def count_split_segment(self, line: int) -> None:
-        """Count a segment that was cut into several sources. ``line`` is the number of its line, from 1 on."""
+        """Count a segment that was cut into several sources. ``line`` is the number of its line, counted from 1."""
         self.split_segments += 1
         self.first_split_line = min(line, self.first_split_line or line)
 
     def add(self, other: "Statistics") -> None:
         """Add the counts over other lines."""
         for name, value in vars(other).items():
-            own = getattr(self, name)
+            total = getattr(self, name)
             if isinstance(value, dict):
-                own |= value
+                total |= value
             elif name.startswith("first_"):
-                own = min((line for line in (own, value) if line is not None), default=None)
+                total = min((line for line in (total, value) if line is not None), default=None)
             else:
-                own += value
-            setattr(self, name, own)
+                total += value
+            setattr(self, name, total)
 
     def log(self, are_lines: bool) -> None:
-        """Log the counts that a user should know.
+        """Log the counts that users should know.
 
         Args:
-            are_lines: Whether the counted line numbers are those of the input, so that messages name them. In documents
-                and requests, they are not.
+            are_lines: Whether the line numbers are those of the input, so that messages give them. For documents, they
+                are not.
         """
         if self.repaired_items:
             logger.warning(
-                "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed; "
+                "of %s links, numbers and the like, the model omitted or repeated %s: they were inserted or removed; "
                 "check their positions in the translation",
                 f"{self.items:,}",
                 f"{self.repaired_items:,}",
             )
         if self.untranslated_lines:
             logger.warning(
-                "lines left untranslated: %s%s, because a link, placeholder or tag was missing, doubled or torn in the "
-                "translation, or a message such as {n, plural, …} could not be parsed; correct the message, translate "
-                "these by hand, or set decoding.unrepaired=translation",
+                "lines left untranslated: %s%s, because a link, placeholder or tag was missing, repeated or split in "
+                "the translation, or a message such as {n, plural, …} could not be parsed; correct the message, "
+                "translate these lines by hand, or set decoding.unrepaired=translation",
                 f"{self.untranslated_lines:,}",
                 f", the first is line {self.first_untranslated_line}" if are_lines else "",
             )
         if self.loops:
             logger.warning(
-                "translations that repeated the same words over and over, and were searched again without repetitions: "
-                "%s; check the source text",
+                "translations in which the same words were repeated over and over, so that they were searched again "
+                "without repetitions: %s; check the source text",
                 f"{self.loops:,}",
             )
         if self.long_sentences:
             logger.info(
-                "sentences that are longer than nearly all of the training text, or have too many links and numbers, "
-                "and were translated in parts: %s%s",
+                "sentences translated in parts, because they are longer than nearly all of the training text, or have "
+                "too many links and numbers: %s%s",
                 f"{self.long_sentences:,}",
                 f", the first in line {self.first_long_line}" if are_lines else "",
             )
         if self.split_segments:
             logger.warning(
-                "sentences of more tokens than decoding.max_source_length or the model's positions allow, which were "
-                "translated in parts: %s%s; shorten them or, if the model has more positions, raise "
+                "sentences translated in parts, because they have more tokens than decoding.max_source_length or the "
+                "model's positions allow: %s%s; shorten them or, if the model has more positions, increase "
                 "decoding.max_source_length",
                 f"{self.split_segments:,}",
                 f", the first in line {self.first_split_line}" if are_lines else "",
@@ -176,8 +180,8 @@ class Statistics:
             examples = [f"{typed} → {word}" for typed, word in self.first_corrections.items()]
             more = examples[MAX_CORRECTION_EXAMPLES:] and " …"
             logger.info(
-                "words that the training text does not have, taken for typing errors: %s (%s%s); "
-                "decoding.correct_typos=false leaves them as they are",
+                "words that are not in the training text, corrected as typing errors: %s (%s%s); "
+                "decoding.correct_typos=false disables these corrections",
                 f"{self.corrections:,}",
                 ", ".join(examples[:MAX_CORRECTION_EXAMPLES]),
                 more or "",

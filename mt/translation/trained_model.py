@@ -26,7 +26,7 @@ from mt.tokenizer.tokenizer import WORD_START, TokenizerPair
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model as loaded from its folder: description, tokenizers, weights, words for spelling correction, glossary."""
+    """A model with everything that its folder holds: description, tokenizers, training words, glossary."""
 
     description: ModelDescription
     tokenizers: TokenizerPair
@@ -34,18 +34,21 @@ class TrainedModel:
     spelling: Mapping[Direction, Spelling]
     terms: Terms = field(default_factory=dict)
 
-    def direction(self, asked: AskedDirection, path: str | Path) -> Direction:
+    def resolve_direction(self, asked: AskedDirection, path: str | Path) -> Direction:
         """Return the direction that the user asks for. Raise InputError as ``choose_direction`` does.
 
-        Without one, the lines of a MarianMT model begin with the token of the target language themselves.
+        If the user asks for none, lines for a MarianMT model of several directions begin with a language token.
         """
-        own = Direction(self.description.source_language, self.description.target_language)
+        described = Direction(self.description.source_language, self.description.target_language)
         directions = self.description.layers
-        return own if not any(asked) and own not in directions else choose_direction(directions, asked, path)
+        if not any(asked) and described not in directions:
+            return described
+        return choose_direction(directions, asked, path)
 
     def text_layer(self, kept: KeptConfig, direction: Direction) -> TextLayer:
-        """Return the model's text layer of a direction, extended by a glossary, and by patterns that are not to be
-        translated. A direction without training has the layer of one with the same source language.
+        """Return the model's text layer of a direction, extended by a glossary and by patterns of untranslated text.
+
+        A direction that the model was not trained on has the layer of one with the same source language.
 
         Raises:
             InputError: The model was trained without placeholders, or the glossary or a pattern cannot be used.
@@ -67,11 +70,11 @@ class TrainedModel:
             tokenizers = tokenizers.towards(direction.target)
         return TextLayer(rules, tokenizers, *direction, spelling, terms)
 
-    def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
-        """Return the user's decoding settings, completed by the model's own.
+    def resolve_decoding(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
+        """Return the user's decoding settings, completed by those of the model.
 
         Args:
-            config: The user's settings. A DecodingChoice is completed, and None is the model's own.
+            config: The user's settings. A ``DecodingChoice`` is completed; None: all settings are those of the model.
             path: The model's folder, for messages.
 
         Raises:
@@ -108,17 +111,20 @@ def open_model(path: str | Path) -> TrainedModel:
     if tokenizers.joint != description.tokenizer.joint:
         kinds = {True: "one tokenizer for both languages", False: "a tokenizer for each language"}
         raise InputError(
-            f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
+            f"{path}: has {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}: restore the tokenizer files of its run"
         )
     if description.text.enabled and not count_placeholders(tokenizers):
         raise InputError(
-            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
+            f"{folder.path / MODEL}: has text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"
         )
-    words = {direction: _spelling(folder, description, direction) for direction in description.layers}
-    spelling, terms = {direction: own for direction, own in words.items() if own}, folder.read_terms()
-    # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
+    spelling = {}
+    for direction in description.layers:
+        if words := _read_spelling(folder, description, direction):
+            spelling[direction] = words
+    terms = folder.read_terms()
+    # A corrupted description may have any sizes, so memory is allocated only after the weights have confirmed them.
     shapes = weight_shapes(build_shapes(description.model, tokenizers))
     weights = folder.read_weights(description.model, shapes)
     model = build_model(description.model, tokenizers)
@@ -141,14 +147,14 @@ def open_models(paths: Sequence[str | Path]) -> list[TrainedModel]:
     ]
     if different:
         raise InputError(
-            f"{'; '.join(different)}: cannot translate together with {paths[0]}, because an ensemble needs one "
-            f"tokenizer and one text layer: train the runs on the same data, or with tokenizer.reuse={paths[0]}"
+            f"{'; '.join(different)}: cannot be in an ensemble with {paths[0]}, because its members need the same "
+            f"tokenizer and text layer: train the runs on the same data, or with tokenizer.reuse={paths[0]}"
         )
     return models
 
 
 def _differences(first: TrainedModel, other: TrainedModel) -> list[str]:
-    """Return the differences between two models that prevent an ensemble."""
+    """Return the differences between two models that rule out an ensemble."""
     directions = [", ".join(map(str, model.description.layers)) for model in (first, other)]
     differences = [f"{directions[1]} instead of {directions[0]}"] if directions[0] != directions[1] else []
     if first.tokenizers.files() != other.tokenizers.files():
@@ -167,7 +173,7 @@ def read_tokenizers(path: str | Path) -> TokenizerPair:
 def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tokenizers: TokenizerPair) -> None:
     """Copy the weights of a run or model folder into a model with the same tokenizers, or with extended ones.
 
-    The weights of a new token are the mean of those of the old tokens that write its text.
+    The weights of a new token are the mean of those of the old tokens into which its text is tokenized.
 
     Raises:
         InputError: The weights are corrupted, or do not fit the model's architecture.
@@ -176,22 +182,25 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
     weights = open_folder(path).read_weights(config, weight_shapes(build_shapes(config, base)))
     for name, (size, *_) in weight_shapes(model).items():
         old, side = weights[name], "source" if name.startswith("encoder") else "target"
-        if pieces := getattr(tokenizers, side).subwords(range(len(old), size)):
-            parts = getattr(base, side).encode([piece.removeprefix(WORD_START) for piece in pieces])
-            weights[name] = torch.cat([old, *(old[tokens].mean(dim=0, keepdim=True) for tokens in parts)])
+        if new_tokens := getattr(tokenizers, side).subwords(range(len(old), size)):
+            old_tokens = getattr(base, side).encode([token.removeprefix(WORD_START) for token in new_tokens])
+            weights[name] = torch.cat([old, *(old[ids].mean(dim=0, keepdim=True) for ids in old_tokens)])
     copy_weights(weights, model)
 
 
 def read_spelling(path: str | Path, direction: Direction) -> Spelling | None:
-    """Read the training words of a source language for spelling correction from a model's folder; None if there are
-    none."""
+    """Read the training words of a source language, for spelling correction, from the folder of a model.
+
+    Return None if it has none.
+    """
     folder = open_folder(path)
     description = folder.read_description()
     closest = description.closest(direction)
-    return closest and _spelling(folder, description, closest)
+    return closest and _read_spelling(folder, description, closest)
 
 
-def _spelling(folder: ModelFolder, description: ModelDescription, direction: Direction) -> Spelling | None:
+def _read_spelling(folder: ModelFolder, description: ModelDescription, direction: Direction) -> Spelling | None:
+    """Return the training words of a direction; None if the model does not correct spelling."""
     words = folder.read_source_words(direction)
     threshold = description.layers[direction].min_word_count
     if words is None or threshold is None:

@@ -1,4 +1,4 @@
-"""Translation with models of the library ``transformers``. They are told the languages in different ways:
+"""Translation with models of the library ``transformers``. Each family marks the languages differently:
 
 ====================  ==============================================  ==========================
 model                 source                                          first token of the target
@@ -39,7 +39,7 @@ from mt.translation.hypotheses import (
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import TrainedModel
 
-SHIFT = len(SPECIAL_TOKENS)
+ID_OFFSET = len(SPECIAL_TOKENS)
 """Our id of a token minus its id in ``transformers``."""
 LANGUAGE_TOKEN = re.compile(r"(?:__|<2|>>)(\w+)(?:__|>|<<)|([a-z]{2,3}_[A-Z]\w{1,3})")
 MAX_NAMED = 5
@@ -58,25 +58,30 @@ def set_direction(tokenizer: Any, model_type: str, asked: AskedDirection) -> str
     tokens = {match[1] or match[2]: name for name in vocabulary if (match := LANGUAGE_TOKEN.fullmatch(name))}
     source, target = (code or UNKNOWN_LANGUAGE for code in asked[:2])
     if hasattr(tokenizer, "src_lang"):
-        tokenizer.src_lang, tokenizer.tgt_lang = _model_code(source, tokens), _model_code(target, tokens)
+        tokenizer.src_lang, tokenizer.tgt_lang = (
+            _closest_language_code(source, tokens),
+            _closest_language_code(target, tokens),
+        )
     elif tokens:
-        return f"{tokens[_model_code(target, tokens)]} "
+        return f"{tokens[_closest_language_code(target, tokens)]} "
     elif model_type == "t5" and UNKNOWN_LANGUAGE not in (source, target):
         return f"translate {english_name(source)} to {english_name(target)}: "
     return ""
 
 
-def _model_code(code: str, known: Iterable[str]) -> str:
-    """Return the model's own code of a language."""
-    same = [own for own in known if base_language(own) == base_language(code)]
-    if not same:
-        near = ", ".join(list(known)[:MAX_NAMED])
-        raise InputError(f"{code}: no language of this model; set source_language and target_language, such as {near}")
-    return code if code in same else closest_match(code, same, 1000)[0]
+def _closest_language_code(code: str, known: Iterable[str]) -> str:
+    """Return the model's code of a language, among all codes that it knows."""
+    same_language = [model_code for model_code in known if base_language(model_code) == base_language(code)]
+    if not same_language:
+        examples = ", ".join(list(known)[:MAX_NAMED])
+        raise InputError(
+            f"{code}: the model lacks this language; set source_language and target_language, such as {examples}"
+        )
+    return code if code in same_language else closest_match(code, same_language, 1000)[0]
 
 
 class TransformersTokenizer(Tokenizer):
-    """One side of a tokenizer of ``transformers``. Tokens include those that tell the language, and no EOS."""
+    """One side of a tokenizer of ``transformers``. Encoded texts have their language tokens, but no EOS."""
 
     def __init__(self, tokenizer: Any, side: str, before: str = "") -> None:
         """
@@ -87,16 +92,20 @@ class TransformersTokenizer(Tokenizer):
         """
         self.model, self.vocabulary, self.symbols, self.scores = b"", None, {}, {}
         self._tokenizer, self._side, self._before = tokenizer, side, before
-        self.prefix = [token + SHIFT for token in tokenizer(**{side: before}).input_ids[:-1]]
+        self.prefix = [token + ID_OFFSET for token in tokenizer(**{side: before}).input_ids[:-1]]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         readable = [self._before + UNDECODABLE.sub("\ufffd", text) for text in texts]
         rows = self._tokenizer(**{self._side: readable}).input_ids if texts else []
-        return [[token + SHIFT for token in row[:-1] if text.strip()] for text, row in zip(texts, rows, strict=True)]
+        return [
+            [token + ID_OFFSET for token in row[:-1] if text.strip()] for text, row in zip(texts, rows, strict=True)
+        ]
 
     def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
-        """Return the tokens of each text with their positions. Those of unknown and normalized characters, and those in
-        front of the text, are empty."""
+        """Return the tokens of each text with their spans.
+
+        The spans of language tokens, and of unknown and normalized characters, are empty.
+        """
         spans: list[list[TokenSpan]] = []
         for text, tokens in zip(texts, self.encode(texts), strict=True):
             spans.append([])
@@ -109,14 +118,14 @@ class TransformersTokenizer(Tokenizer):
         return spans
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        return [self._tokenizer.decode([token - SHIFT for token in row], skip_special_tokens=True) for row in ids]
+        return [self._tokenizer.decode([token - ID_OFFSET for token in row], skip_special_tokens=True) for row in ids]
 
     def subwords(self, ids: Sequence[int]) -> list[str]:
-        return self._tokenizer.convert_ids_to_tokens([token - SHIFT for token in ids])
+        return self._tokenizer.convert_ids_to_tokens([token - ID_OFFSET for token in ids])
 
 
 class TransformersModel(Seq2Seq):
-    """A model of ``transformers`` with its tokenizers. Features are its logits."""
+    """A model of ``transformers`` with its tokenizers. ``decode`` returns its logits as features."""
 
     ids: Tensor
     """The id in ``transformers`` of each of our tokens, (V,)."""
@@ -127,8 +136,8 @@ class TransformersModel(Seq2Seq):
         self.tokenizers = tokenizers
         self.cross_attention = RecordableAttention()
         self.output = network.get_output_embeddings()
-        own = network.generation_config
-        special = [own.pad_token_id, own.pad_token_id, own.decoder_start_token_id, own.eos_token_id]
+        config = network.generation_config
+        special = [config.pad_token_id, config.pad_token_id, config.decoder_start_token_id, config.eos_token_id]
         self.register_buffer("ids", torch.tensor([*special, *range(network.config.vocab_size)]))
 
     def encode(self, source: Tensor) -> Any:
@@ -157,37 +166,37 @@ class TransformersModel(Seq2Seq):
 
 
 class TransformersEngine(TorchEngine):
-    """Searches with ``generate``, with the model's own settings of it and, in their place, those that we have.
+    """Searches with ``generate``, with the settings in the model's generation config, except those of ``decoding``.
 
-    Sources of one length are searched together: without padding, the batch around a source changes nothing.
+    Only sources of one length are searched together. They need no padding, so the batch does not change translations.
     """
 
     name = "transformers"
     model: TransformersModel
 
-    def _find(self, request: SearchRequest, n_best: int) -> Hypotheses:
+    def _search(self, request: SearchRequest, n_best: int) -> Hypotheses:
         model = self.model
         n_best = min(n_best, self.rows_per_source(request))
         hypotheses: list[Hypothesis] = []
         for _, group in groupby(request.sources, len):
-            sources = [own for own in group for _ in range(n_best)]
-            source = collate_sources(sources[::n_best]).to(model.device)
+            sources = [source for source in group for _ in range(n_best)]
+            batch = collate_sources(sources[::n_best]).to(model.device)
             sequences = model.network.generate(
-                model.ids[source],
+                model.ids[batch],
                 num_beams=self.rows_per_source(request),
                 num_return_sequences=n_best,
                 length_penalty=self.config.length_penalty,
-                max_new_tokens=int(hypothesis_limits(model, source, self.config)[0]) + 1,
-                forced_bos_token_id=next((token - SHIFT for token in model.tokenizers.target.prefix), None),
+                max_new_tokens=int(hypothesis_limits(model, batch, self.config)[0]) + 1,
+                forced_bos_token_id=next((token - ID_OFFSET for token in model.tokenizers.target.prefix), None),
                 do_sample=False,
             )
-            end = int(model.ids[EOS])
-            tokens = [[token + SHIFT for token in takewhile(end.__ne__, row[1:])] for row in sequences.tolist()]
+            eos = int(model.ids[EOS])
+            tokens = [[token + ID_OFFSET for token in takewhile(eos.__ne__, row[1:])] for row in sequences.tolist()]
             hypotheses += map(Hypothesis, tokens, forced_log_probabilities(model, sources, tokens))
         return [hypotheses[start : start + n_best] for start in range(0, len(hypotheses), n_best)]
 
 
-def open_system(folder: TransformersFolder, asked: AskedDirection) -> TrainedModel:
+def open_transformers_model(folder: TransformersFolder, asked: AskedDirection) -> TrainedModel:
     """Load a model of ``transformers`` that translates in the direction that the user asks for.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Translates and scores lines of text. N lines give N translations in the same order, whatever they contain."""
+"""Translates and scores lines of text. N lines give N translations, in the same order."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_li
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
-from mt.translation.transformers_system import TransformersEngine, open_system
+from mt.translation.transformers_system import TransformersEngine, open_transformers_model
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +72,9 @@ class Translator:
             config: The decoding settings.
             precision: The number format of the computation.
             engine: The search engine; None: a ``TorchEngine`` of the model.
-            alignment: Which attention aligns words; None: the defaults of ``AlignmentConfig``.
-            confidence: The fitted confidence of the model; or the reason why there is none.
-            workers: The workers that share the work of each call; see ``run_with_workers``. None: this process alone.
+            alignment: The attention that aligns words; None: the defaults of ``AlignmentConfig``.
+            confidence: The fitted confidence of the model; or the reason why it has none.
+            workers: The processes that share each call; see ``run_with_workers``. None: this process alone.
         """
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
@@ -85,13 +85,13 @@ class Translator:
         self.device = model.device
         self.workers = workers or Workers(model.device)
         self.statistics = Statistics()
-        self._attentive = model.members[0] if isinstance(model, Ensemble) else model
-        self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
+        self._first_member = model.members[0] if isinstance(model, Ensemble) else model
+        self._aligner = Aligner(self._first_member, layer, alignment or AlignmentConfig(), config.batch_tokens)
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self.checker = HypothesisChecker(layer) if layer.phenomena else None
         self._search = ConstrainedSearch(self.engine, config, self._runner, self.checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._align, self._score_targets, self.statistics)
         self.confidence = ConfidenceEstimator(layer, confidence)
         # The steps of ``hypotheses``; ``join`` is the last one.
         self.segment = self._segmenter.segment
@@ -109,17 +109,17 @@ class Translator:
         *,
         asked: AskedDirection = ANY_DIRECTION,
     ) -> "Translator":
-        """Load the model of a run or model folder, or the models of several as an ensemble.
+        """Load the model of a run or model folder, or the models of several folders as an ensemble.
 
         Args:
-            folder: The run or model folder; or several, whose models have one tokenizer. Everything except
-                probabilities comes from the first model: the default decoding, the known words, alignments.
+            folder: The run or model folder; or several, whose models have the same tokenizer. Everything except
+                probabilities comes from the first model: decoding settings, known words, alignments.
             config: The decoding settings. A ``DecodingChoice`` is completed from the model's model.yaml; None: all
                 settings are those of model.yaml.
-            device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
+            device: ``auto`` (a GPU if there is one), or a device such as ``cpu``, ``cuda`` or ``cuda:1``.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-            kept: A glossary and patterns, in addition to those of the model's text layer; None: nothing more.
-            workers: See ``__init__``. All workers have to load the same model.
+            kept: A glossary and patterns, in addition to those of the model's text layer; None: there are none.
+            workers: See ``__init__``. All processes have to load the same model.
             asked: The direction, if the model has several.
 
         Raises:
@@ -141,32 +141,34 @@ class Translator:
         asked: AskedDirection | None = None,
     ) -> "list[Translator]":
         """Load a model as ``load`` does, and return a translator for each of its directions, or for that of ``asked``.
-        They share the model."""
-        chosen = choose_device(device)
+
+        The translators share the model.
+        """
+        torch_device = choose_device(device)
         folders = [Path(name) for name in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
-            engine_class(config.engine).check(config, chosen, len(folders))
+            engine_class(config.engine).check(config, torch_device, len(folders))
         opened = open_folder(folders[0])
         if isinstance(opened, TransformersFolder) and len(folders) == 1:
-            trained = [open_system(opened, asked or ANY_DIRECTION)]
+            trained = [open_transformers_model(opened, asked or ANY_DIRECTION)]
         else:
             trained = open_models(folders)
         first = trained[0]
-        config = first.decoding_with(config, folders[0])
-        models = [member.model.to(chosen) for member in trained]
+        config = first.resolve_decoding(config, folders[0])
+        models = [member.model.to(torch_device) for member in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        kind = engine_class(config.engine)
+        engine_type = engine_class(config.engine)
         if isinstance(opened, TransformersFolder):
-            kind = TransformersEngine
+            engine_type = TransformersEngine
             for message in config.refuse("transformers has a beam search of its own", "engine", "method"):
                 raise InputError(message)
-        engine = kind.open(model, first, config)
-        number_format = choose_precision(precision, chosen)
+        engine = engine_type.open(model, first, config)
+        number_format = choose_precision(precision, torch_device)
         if workers and workers.size > 1:
             identity = repr((config, number_format, kept, asked, [open_folder(path).checksum() for path in folders]))
             if len(set(workers.gather([identity]))) > 1:
                 raise InputError("the machines have different settings or models: give all the same command and models")
-        directions = [first.direction(asked, folders[0])] if asked else first.description.layers
+        directions = [first.resolve_direction(asked, folders[0])] if asked else first.description.layers
         return [
             cls(
                 model=model,
@@ -191,7 +193,9 @@ class Translator:
         glossary: Sequence[Sequence[str]] = (),
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
-        lines = [line._replace(n_best=1) for line in self._lines(lines, numbers, Line(terms=self._finder(glossary)))]
+        lines = [
+            line._replace(n_best=1) for line in self._as_lines(lines, numbers, Line(terms=self._term_finder(glossary)))
+        ]
         return [best.text for (best,) in self.hypotheses(lines, None, after_batch, greedy=greedy)]
 
     def hypotheses(
@@ -207,33 +211,34 @@ class Translator:
     ) -> list[list[ScoredText]]:
         """Return scored translations of each line, best first. A blank line has one, which is empty.
 
-        The first translation of a line in several segments has the best translation of each segment, whatever the
-        others score. Its score is log P of all segments / their lengthᵅ.
+        The first translation of a line with several segments consists of the best translations of all segments, even if
+        another translation has a higher score. The score is log P of all segments / their total lengthᵅ.
 
         Args:
-            lines: The lines. For strings, the decoding settings and the arguments below say what is asked.
-            numbers: The numbers of strings, by default from 0 on. The random numbers of sampling depend on them.
+            lines: The lines. The options of a string are the decoding settings and the arguments below.
+            numbers: The numbers of lines given as strings, by default from 0. Random numbers of sampling depend on
+                them.
             after_batch: Called after each batch with the numbers of finished batches and of all batches. It may raise
                 an exception to stop the translation.
-            aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
-            greedy: Whether to search all lines greedily, whatever the settings are.
-            confident: Whether the best translation of each line, not found greedily, comes with its confidence. Raises
-                InputError if the model has none.
-            glossary: Pairs of a term and its translation. They come before the terms of the model's own glossary.
+            aligned: Whether to compute word alignments, which need another pass through the model.
+            greedy: Whether to search all lines greedily, whatever the decoding settings are.
+            confident: Whether to compute the confidence of the best translation of each line, for a search that is not
+                greedy. Raises InputError if the model has no fitted confidence.
+            glossary: Pairs of a term and its translation. They have priority over the terms of the model's glossary.
         """
-        asked = Line(terms=self._finder(glossary), n_best=self.config.n_best, aligned=aligned, confident=confident)
-        lines = self._lines(lines, numbers, asked)
+        asked = Line(terms=self._term_finder(glossary), n_best=self.config.n_best, aligned=aligned, confident=confident)
+        lines = self._as_lines(lines, numbers, asked)
         if any(line.confident for line in lines):
             self.confidence.require_fitted()
         # The other processes wait in ``run_with_workers`` for this call, and then run it, too.
         self.workers.run_on_main(lambda: (Translator._hypotheses, (lines, greedy)))
         return self._hypotheses(lines, greedy, after_batch)
 
-    def _finder(self, glossary: Sequence[Sequence[str]]) -> TermFinder | None:
+    def _term_finder(self, glossary: Sequence[Sequence[str]]) -> TermFinder | None:
         return term_finder(glossary, self.layer) if glossary else None
 
-    def _lines(self, lines: Sequence[str | Line], numbers: Sequence[int] | None, asked: Line) -> list[Line]:
-        """Return lines in place of strings, with the options of ``asked``."""
+    def _as_lines(self, lines: Sequence[str | Line], numbers: Sequence[int] | None, asked: Line) -> list[Line]:
+        """Convert strings into lines with the options of ``asked``. Other elements are returned as they are."""
         check_lines(lines)
         return [
             asked.with_text(line, self.config.markup)._replace(number=number) if isinstance(line, str) else line
@@ -243,39 +248,43 @@ class Translator:
     def _hypotheses(
         self, lines: Sequence[Line], greedy: bool, after_batch: AfterBatch | None = None
     ) -> list[list[ScoredText]]:
-        """Implement ``hypotheses``. Each worker segments and joins its share of the lines, and searches its share of
-        the batches."""
+        """Return the translations of lines; see ``hypotheses``.
+
+        Each process segments and joins its share of the lines, and searches its share of the batches.
+        """
         segmented = self.segment(self.workers.share(lines))
         sources = self.workers.gather([line.sources for line in segmented])
-        keys = [(line.number, n) for line, own in zip(lines, sources, strict=True) for n in range(len(own))]
+        keys = [(line.number, n) for line, row in zip(lines, sources, strict=True) for n in range(len(row))]
         n_best = self.config.beam_size if any(line.confident for line in lines) else None
         request = SearchRequest(list(chain.from_iterable(sources)), keys, n_best, greedy)
         hypotheses = iter(self.search(request, after_batch))
-        by_line = [list(islice(hypotheses, len(own))) for own in sources]
+        by_line = [list(islice(hypotheses, len(row))) for row in sources]
         return self.workers.gather(self.join(segmented, list(chain.from_iterable(self.workers.share(by_line)))))
 
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Hypotheses) -> list[list[ScoredText]]:
-        """Join the hypotheses of all sources to translations of lines, the last step of ``hypotheses``.
+        """Join the hypotheses of sources to translations of lines; see ``LineJoiner.join``.
 
-        See ``LineJoiner.join``.
+        This is the last step of ``hypotheses``.
         """
         parts = (part for line in lines for part in line.with_parts())
         limits = [part.line.n_best for part in parts for _ in chain.from_iterable(part.segment_sources)]
-        limited = [several[:n_best] for several, n_best in zip(hypotheses, limits, strict=True)]
+        limited = [candidates[:n_best] for candidates, n_best in zip(hypotheses, limits, strict=True)]
         joined = self._joiner.join(lines, limited)
-        return self.confidence.added(joined, lines, hypotheses) if any(own.line.confident for own in lines) else joined
+        if any(line.line.confident for line in lines):
+            return self.confidence.with_confidence(joined, lines, hypotheses)
+        return joined
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Return each reference with its score as a translation of its line (forced decoding).
 
-        Lines are not cut into segments. Placeholders replace the values that a line and its reference share. The score
-        is None if the line or the reference is blank or longer than ``decoding.max_source_length`` (``auto``:
+        Lines are not cut into segments. Values that a line and its reference share are replaced by placeholders. The
+        score is None if the line or the reference is blank, or longer than ``decoding.max_source_length`` (``auto``:
         MAX_SOURCE_TOKENS tokens).
 
         Args:
             lines: The source lines.
             references: A translation of each line, to be scored.
-            aligned: Whether to return word alignments, which cost another forced pass through the model.
+            aligned: Whether to compute word alignments, which need another pass through the model.
         """
         check_lines(lines)
         check_lines(references)
@@ -287,33 +296,34 @@ class Translator:
         if unscored := sum(text.score is None for text in scored):
             logger.warning(
                 "%d lines have no score (null): the line or its reference is blank or longer than %d tokens; split "
-                "long lines, or raise decoding.max_source_length",
+                "long lines, or increase decoding.max_source_length",
                 unscored,
                 self._segmenter.max_tokens,
             )
         return scored
 
     def _score(self, lines: Sequence[str], references: Sequence[str], aligned: bool) -> list[ScoredText]:
-        """Implement ``score``. Each worker encodes and aligns its share of the lines, and scores its share of the
-        batches."""
-        own = [list(map(self.layer.hide_symbols, self.workers.share(side))) for side in (lines, references)]
-        tokens = self.workers.gather(list(zip(*self._segmenter.encode_pairs(*own), strict=True)))
+        """Return each reference with its score; see ``score``.
+
+        Each process encodes and aligns its share of the lines, and scores its share of the batches.
+        """
+        texts = [list(map(self.layer.hide_symbols, self.workers.share(side))) for side in (lines, references)]
+        tokens = self.workers.gather(list(zip(*self._segmenter.encode_pairs(*texts), strict=True)))
         limit = self._segmenter.max_tokens
-        fitting = {n: sides for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)}
-        pairs = list(fitting.values())
-        scores = forced_scores(self._runner, pairs, self.config.length_penalty, self.workers)
-        score_of = dict(zip(fitting, scores, strict=True))
+        pairs = {n: sides for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)}
+        scores = forced_scores(self._runner, list(pairs.values()), self.config.length_penalty, self.workers)
+        score_of = dict(zip(pairs, scores, strict=True))
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
-            links = self._links(*own)
-            alignments = self.workers.gather([word_links(*pair) for pair in zip(links, *own, strict=True)])
+            links = self._align(*texts)
+            alignments = self.workers.gather([word_links(*pair) for pair in zip(links, *texts, strict=True)])
         return [
             ScoredText(*fields)
             for fields in zip(references, map(score_of.get, range(len(lines))), alignments, strict=True)
         ]
 
-    def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Return the score of each target as a translation of its source, given prepared texts."""
+    def _score_targets(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Return the score of each target as a translation of its source. Both are texts with placeholders."""
         limit, tokenizers = self._segmenter.max_tokens, self.tokenizers
         encoded = zip(tokenizers.source.encode(sources), tokenizers.target.encode(targets), strict=True)
         pairs = [(source[:limit], target[:limit]) for source, target in encoded]
@@ -324,7 +334,7 @@ class Translator:
 
         Args:
             line: The source line.
-            translation: A translation of the line; None: the model's own.
+            translation: A translation of the line; None: that of the model.
         """
         if translation is None:
             translation = self.translate([line])[0]
@@ -332,11 +342,11 @@ class Translator:
             tokens[0][: self._segmenter.max_tokens] for tokens in self._segmenter.encode_pairs([line], [translation])
         )
         with self._runner.evaluation_mode(), self._runner.inference():
-            maps = forced_attention(self._attentive, [source], [target])
+            maps = forced_attention(self._first_member, [source], [target])
         numbers: dict[str, int] = {}
 
         def labels(tokens: list[str]) -> list[str]:
-            """Return tokens with the number of a value, such as ⟨1⟩, in the place of its placeholder."""
+            """Return tokens, with numbers such as ⟨1⟩ in place of placeholders."""
             return [
                 PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
                 for token in (*tokens, "</s>")
@@ -346,7 +356,7 @@ class Translator:
             labels(self.tokenizers.source.subwords(source)), labels(self.tokenizers.target.subwords(target)), maps
         )
 
-    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
+    def _align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
 

@@ -43,14 +43,14 @@ def test_metadata_scores_and_licence(run):
     metadata = yaml.safe_load(card.split("---\n")[1])
     assert metadata == {"language": ["xx", "yy"], "license": "cc-by-4.0", "library_name": "ours"}
     scores = _section(card, "Scores")
-    assert "40 test pairs" in scores and "a beam of 3 and a length penalty of 0.6" in scores
+    assert "40 test pairs" in scores and "a beam size of 3 and a length penalty of 0.6" in scores
     bleu = round(read_json(run / "results.json")["bleu"], 1)
     assert re.search(rf"- BLEU {bleu} \(`nrefs:1\|case:mixed\|eff:no\|tok:13a\|smooth:exp\|version:.*`\)", scores)
     assert scores.count("nrefs:1") == 3
-    assert _section(card, "Licence").strip() == "cc-by-4.0" and _section(card, "Use") == "Use it."
+    assert _section(card, "License").strip() == "cc-by-4.0" and _section(card, "Use") == "Use it."
     unlicensed = _card(run)
     assert "license" not in yaml.safe_load(unlicensed.split("---\n")[1])
-    assert "not said under which licence" in _section(unlicensed, "Licence")
+    assert "license of this model is not specified" in _section(unlicensed, "License")
 
 
 def test_languages_are_named(run):

@@ -63,7 +63,7 @@ class KeyedEngine(Engine):
     def _hypothesis(self, source: list[int], constraints: Sequence[Constraint], *key: int) -> Hypothesis:
         random = Random(checksum(source, len(constraints), *key))
         rate, words = random.choice(FAULT_RATES), []
-        for word in self._words(source):
+        for word in self._group_by_word(source):
             end = len(words)
             if random.random() < rate:
                 end = random.choice((end, random.randrange(end + 1)))
@@ -74,7 +74,7 @@ class KeyedEngine(Engine):
             tokens = self._allowed(tokens, constraints) if constraints else tokens
         return Hypothesis(tokens, -random.random() * (len(tokens) + 1))
 
-    def _words(self, tokens: list[int]) -> list[list[int]]:
+    def _group_by_word(self, tokens: list[int]) -> list[list[int]]:
         """Group tokens by word. A placeholder begins a word."""
         words = []
         for token, name in zip(tokens, self._tokenizer.subwords(tokens), strict=True):
@@ -107,10 +107,10 @@ class KeyedTranslator(Translator):
             confidence=ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 1)),
         )
 
-    def _links(self, sources, targets) -> list[list[AlignmentLink]]:
+    def _align(self, sources, targets) -> list[list[AlignmentLink]]:
         return list(map(word_links, sources, targets))
 
-    def _plain_scores(self, sources, targets) -> list[float]:
+    def _score_targets(self, sources, targets) -> list[float]:
         return list(map(checksum, sources, targets))
 
 

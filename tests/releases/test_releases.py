@@ -96,7 +96,10 @@ def test_typing_errors_are_corrected_by_the_words_of_the_folder(model, tmp_path,
     toy.write_lines(tmp_path / "in.txt", typed)
     config = {"run": str(model), "input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out.txt")}
     translate(TranslateConfig(**config, decoding=corrected))
-    assert "does not have, taken for typing errors: 5 (bba → ba, ed → de, kuu → ku, suu → su, rra → ra);" in caplog.text
+    assert (
+        "are not in the training text, corrected as typing errors: 5 (bba → ba, ed → de, kuu → ku, suu → su, rra → ra);"
+        in caplog.text
+    )
     caplog.clear()
     as_typed = DecodingChoice(correct_typos=False)
     translate(TranslateConfig(**config, decoding=as_typed))

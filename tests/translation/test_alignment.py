@@ -15,7 +15,7 @@ from mt.storage.model_description import AlignmentConfig
 from mt.text.placeholders import placeholder
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import BOS
-from mt.translation.alignment import Aligner, _linked, _word_weights, _words, choose_alignment, word_links
+from mt.translation.alignment import Aligner, _group_by_word, _link_words, _word_weights, choose_alignment, word_links
 from tests import languages
 
 LAYER = languages.layer("en", "de")
@@ -145,7 +145,7 @@ def test_links_are_mutual_and_those_left_over_join_their_neighbors(rows, columns
         its_own = [linked for linked, target in mutual if target == other]
         if is_free and (not its_own or abs(its_own[0] - one) == 1):
             expected.add((one, other))
-    assert _linked(torch.tensor(weights, dtype=torch.float64)) == sorted(expected)
+    assert _link_words(torch.tensor(weights, dtype=torch.float64)) == sorted(expected)
 
 
 def test_word_weights_are_those_of_their_pieces():
@@ -158,7 +158,7 @@ def test_pieces_make_words():
 
     def words(text: str, has_spaces: bool = True) -> list[str]:
         (pieces,) = tokenizer.spans([text])
-        groups = _words(pieces, text, has_spaces)
+        groups = _group_by_word(pieces, text, has_spaces)
         assert [number for group in groups for number in group] == list(range(len(pieces)))
         return [text[pieces[group[0]].start : pieces[group[-1]].end].strip() for group in groups]
 
@@ -227,7 +227,7 @@ def test_batches_change_no_link(pairs, batch_tokens, longest):
             (pieces[0], source, {(link.source_start, link.source_end) for link in links}),
             (pieces[1], target, {(link.target_start, link.target_end) for link in links}),
         ):
-            assert ends <= {(side[group[0]].start, side[group[-1]].end) for group in _words(side, text, True)}
+            assert ends <= {(side[group[0]].start, side[group[-1]].end) for group in _group_by_word(side, text, True)}
 
 
 def test_half_a_surrogate_pair_is_a_character_like_others():

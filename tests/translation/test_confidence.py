@@ -133,7 +133,9 @@ def test_a_line_that_comes_back_as_it_was_has_none(translator):
     lines = translator.segment([toy.line("ba de", confident=True)])
     hypotheses = [[Hypothesis(translator.tokenizers.target.encode(["de"])[0], -1.0)]]
     translated, kept = (
-        translator.confidence.added([[ScoredText("ba de", -1.0, is_source=is_source)]], lines, hypotheses)[0][0]
+        translator.confidence.with_confidence([[ScoredText("ba de", -1.0, is_source=is_source)]], lines, hypotheses)[0][
+            0
+        ]
         for is_source in (False, True)
     )
     assert translated.confidence is not None and kept.confidence is None

@@ -84,7 +84,7 @@ def _left(translator, checker=None):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
     cut = translator.segment(list(map(toy.line, LINES)))
     parts = [pieces for line in cut for pieces in line.sources]
-    found = translator.engine.find(SearchRequest(parts, parts, checkers=[checker] * len(parts)))
+    found = translator.engine.search_with_ctranslate2(SearchRequest(parts, parts, checkers=[checker] * len(parts)))
     return found.count([]), len(parts)
 
 

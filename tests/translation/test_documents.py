@@ -80,7 +80,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
         Path(name).write_text("ba" if name == "in/note.bin" else po(name))
     command(run, input="in", output="out")
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("out/**/*.*")} == {"out/a.po", "out/deep/b.po"}
-    assert "1 file left out, because it is no document that can be translated" in caplog.text
+    assert "1 file of unsupported format skipped: in/note.bin" in caplog.text
     command(run, input="in/*.po", output="other")
     assert Path("other/a.po").read_bytes() == Path("out/a.po").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
@@ -312,7 +312,7 @@ def test_what_was_not_understood_is_counted_with_its_line(run, caplog, monkeypat
     command(run, input="a.json", output="b.json")
     assert Path("b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
     assert "a.json: 1 of 3 passages translated" in caplog.text
-    assert "a.json: not understood and left unchanged: 2 passages, first at line 2" in caplog.text
+    assert "a.json: 2 passages left untranslated, the first at line 2" in caplog.text
 
 
 def test_keys_can_be_left_out(run, caplog):
@@ -323,7 +323,7 @@ def test_keys_can_be_left_out(run, caplog):
     command(run, **settings, skip_keys=["*.id", "meta.*"])
     written = json.loads(Path("b.json").read_text())
     assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
-    assert "1 passage translated; 2 keys left out" in caplog.text
+    assert "1 passage translated; 2 keys skipped" in caplog.text
     command(run, **settings, skip_keys=["text"])
     assert "skip_keys=text matches no key: a key is, for example, a.id" in caplog.text
 

@@ -82,7 +82,7 @@ def test_other_languages_are_refused(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     write_description(other, read_description(other).model_copy(update={"target_language": "zz"}))
-    with pytest.raises(InputError, match=f"{other} \\(xx→zz instead of xx→yy\\): cannot translate together"):
+    with pytest.raises(InputError, match=f"{other} \\(xx→zz instead of xx→yy\\): cannot be in an ensemble with"):
         Translator.load([runs["first"], other])
 
 

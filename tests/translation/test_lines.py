@@ -62,7 +62,7 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_reported(caplog):
         "",
         "",
     ]
-    assert caplog.messages == ["line 10 and 1 of those after it: the translation is empty; check the source text"]
+    assert caplog.messages == ["line 10 and 1 more: the translation is empty; check the source text"]
 
 
 def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
@@ -95,7 +95,7 @@ def test_line_ends_in_cr_alone_are_warned_of(caplog):
     assert list(decode_lines([b"It is late.\r\n", b"a\rb\n"], "the input")) == ["It is late.", "a\rb"]
     assert not caplog.text
     assert list(decode_lines([b"It is late.\rI eat.\r"], "in.txt")) == ["It is late.\rI eat."]
-    assert "in.txt has CR inside of line 1, and only LF ends a line; convert it: tr '\\r' '\\n'" in caplog.text
+    assert "in.txt has CR inside line 1, but only LF ends a line; convert it: tr '\\r' '\\n'" in caplog.text
 
 
 @pytest.fixture

@@ -22,12 +22,12 @@ from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import (
     MAX_PERIOD,
     Hypothesis,
-    WithoutLoops,
-    WithoutTokens,
+    LoopConstraint,
+    TokenConstraint,
     forced_log_probabilities,
     max_repeats,
 )
-from mt.translation.torch_engine import BLOCK, TorchEngine, inverse_cumulative, largest
+from mt.translation.torch_engine import BLOCK_SIZE, TorchEngine, blockwise_topk, inverse_transform_sample
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
@@ -96,8 +96,8 @@ def _step_by_step(model, source, pieces):
     return total
 
 
-NO_FIVE_ONE_SIX = WithoutTokens(excluded=torch.tensor([5]), once=torch.tensor([6]))
-CONSTRAINTS = [(NO_FIVE_ONE_SIX,), (WithoutLoops(2),), (), (NO_FIVE_ONE_SIX, WithoutLoops(1))]
+NO_FIVE_ONE_SIX = TokenConstraint(excluded=torch.tensor([5]), unrepeatable=torch.tensor([6]))
+CONSTRAINTS = [(NO_FIVE_ONE_SIX,), (LoopConstraint(2),), (), (NO_FIVE_ONE_SIX, LoopConstraint(1))]
 IS_ALLOWED = [
     lambda tokens: 5 not in tokens and tokens.count(6) <= 1,
     lambda tokens: max_repeats(tokens) <= 2,
@@ -298,21 +298,21 @@ def test_rounding_never_draws_what_is_impossible():
     logits = torch.tensor([[-torch.inf, 1.0, 0.5, -torch.inf]])
     for uniform in (0.0, 1.0):
         for top_k, top_p in ((0, 1.0), (2, 1.0), (0, 0.99)):
-            assert inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
+            assert inverse_transform_sample(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
 
 
 def test_draws_do_not_depend_on_the_order_of_nearly_equal_logits():
     logits = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, 1e-6, 0.0, 2e-6]])
-    assert inverse_cumulative(logits, torch.tensor([0.3, 0.3]), 0, 1.0).tolist() == [1, 1]
+    assert inverse_transform_sample(logits, torch.tensor([0.3, 0.3]), 0, 1.0).tolist() == [1, 1]
 
 
-@given(st.integers(1, 12 * BLOCK), st.integers(1, 10), st.integers(0, 10**6), st.booleans())
+@given(st.integers(1, 12 * BLOCK_SIZE), st.integers(1, 10), st.integers(0, 10**6), st.booleans())
 def test_the_largest_are_found_block_by_block_as_one_by_one(elements, count, seed, with_ties):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(3, elements, generator=generator)
     x = x.round() if with_ties else x
     x[:, 0] = -torch.inf
-    values, places = largest(x, min(count, elements))
+    values, places = blockwise_topk(x, min(count, elements))
     assert torch.equal(values, x.topk(min(count, elements)).values)
     assert torch.equal(x.gather(1, places), values)
     assert all(len(set(row)) == len(row) for row in places.tolist())

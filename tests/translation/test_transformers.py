@@ -14,7 +14,7 @@ from mt.core.language import AskedDirection  # noqa: E402
 from mt.synthesis.command import synthesize  # noqa: E402
 from mt.translation.engine import SearchRequest  # noqa: E402
 from mt.translation.hypotheses import collate_sources  # noqa: E402
-from mt.translation.transformers_system import _model_code  # noqa: E402
+from mt.translation.transformers_system import _closest_language_code  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests import toy, transformers_folder  # noqa: E402
 from tests.in_process import call  # noqa: E402
@@ -86,7 +86,7 @@ def test_given_translations_are_scored(folders):
 
 def test_long_lines_are_cut(folders):
     translator = load(folders / "m2m100", max_source_length=4)
-    sources = translator.segment(translator._lines(["ba de fi go ku la mo"], None, toy.line("")))[0].sources
+    sources = translator.segment(translator._as_lines(["ba de fi go ku la mo"], None, toy.line("")))[0].sources
     prefix = translator.tokenizers.source.prefix
     assert len(sources) > 1
     assert all(own[:1] == prefix and len(own) <= 4 for own in sources)
@@ -103,12 +103,12 @@ def test_long_lines_are_cut(folders):
     ],
 )
 def test_a_language_is_reported_by_the_code_of_the_model(code, known, own):
-    assert _model_code(code, known) == own
+    assert _closest_language_code(code, known) == own
 
 
 def test_a_language_that_a_model_lacks_is_refused():
-    with pytest.raises(InputError, match=r"bs: no language of this model.*such as .*srp_Cyrl"):
-        _model_code("bs", ["hrv_Latn", "srp_Cyrl", "eng_Latn"])
+    with pytest.raises(InputError, match=r"bs: the model lacks this language.*such as .*srp_Cyrl"):
+        _closest_language_code("bs", ["hrv_Latn", "srp_Cyrl", "eng_Latn"])
 
 
 def words(folders: Path, architecture: str = "nllb") -> list[str]:
@@ -119,7 +119,7 @@ def words(folders: Path, architecture: str = "nllb") -> list[str]:
     ("arguments", "message"),
     [
         (["translate", "decoding.method=sample"], "decoding.method=sample: transformers has a beam search of its own"),
-        (["translate", "target_language=tlh"], "tlh: no language of this model"),
+        (["translate", "target_language=tlh"], "tlh: the model lacks this language"),
         (["synthesize", "method=distillation", "output=x.jsonl"], "set method=distillation input=FILE"),
         (["export", "format=ctranslate2", "output=x"], "take Seq2SeqTrainer of transformers"),
     ],

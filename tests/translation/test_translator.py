@@ -19,7 +19,7 @@ from mt.text.placeholders import all_placeholders, placeholder
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.tokenizer.training import train_tokenizer
 from mt.translation.engine import SearchRequest, engine_class
-from mt.translation.hypotheses import NUMERIC, Hypothesis, WithoutLoops, forced_log_probabilities, max_repeats
+from mt.translation.hypotheses import NUMERIC, Hypothesis, LoopConstraint, forced_log_probabilities, max_repeats
 from mt.translation.lines import windows
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
@@ -185,8 +185,8 @@ def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, con
     translator.statistics.log(are_lines=True)
     translator.statistics.log(are_lines=False)
     of_lines, of_documents = caplog.messages
-    assert "translated in parts: 1, the first in line 5; shorten them" in of_lines
-    assert "translated in parts: 1; shorten them" in of_documents
+    assert "allow: 1, the first in line 5; shorten them" in of_lines
+    assert "allow: 1; shorten them" in of_documents
 
 
 def test_without_a_text_layer_placeholders_are_like_other_characters(tokenizers):
@@ -213,7 +213,10 @@ def test_equal_sources_of_several_directions_have_their_own_constraints(tokenize
     translator = _translator(tokenizers, beam_size=1)
     request = SearchRequest(tokenizers.source.encode(["ba de"] * 3), [()] * 3)
     free = translator.engine.search(request)[0][0].tokens
-    lax, strict = Mock(violated=lambda *_: []), Mock(violated=lambda _, own: [WithoutLoops(1)] * (own == free))
+    lax, strict = (
+        Mock(violated_constraints=lambda *_: []),
+        Mock(violated_constraints=lambda _, own: [LoopConstraint(1)] * (own == free)),
+    )
     found = translator.search(replace(request, checkers=[lax, strict, lax]))
     assert [best.tokens == free for (best,) in found] == [True, False, True]
 
@@ -267,7 +270,7 @@ def test_blocks_are_translated_together_for_several_translations_or_an_alignment
 def test_codes_in_white_space_around_a_text_of_a_message_go_with_it(tokenizers):
     translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
     (line,) = translator.segment([toy.line("{n, plural, one {<b><i> ba</i> fi</b> de} other {ku }}", "xml")])
-    pieces = [piece.written() for piece in line.arguments["{m0}"].pieces]
+    pieces = [piece.written() for piece in line.arguments["{m0}"].fragments]
     assert pieces[1::2] == ["<b><i> ba</i> fi</b> de", "ku"]
 
 
@@ -485,6 +488,6 @@ def test_settings_of_the_text_layer_are_refused_without_one(setting):
 
     (key,) = setting
     with pytest.raises(InputError, match=rf"decoding\.{key}=\w+ needs a text layer.*: leave decoding\.{key} out"):
-        trained(enabled=False).decoding_with(DecodingChoice(**setting), "runs/plain")
-    assert getattr(trained(enabled=True).decoding_with(DecodingChoice(**setting), "runs/plain"), key) == setting[key]
-    assert trained(enabled=False).decoding_with(DecodingChoice(), "runs/plain") == DecodingConfig()
+        trained(enabled=False).resolve_decoding(DecodingChoice(**setting), "runs/plain")
+    assert getattr(trained(enabled=True).resolve_decoding(DecodingChoice(**setting), "runs/plain"), key) == setting[key]
+    assert trained(enabled=False).resolve_decoding(DecodingChoice(), "runs/plain") == DecodingConfig()
