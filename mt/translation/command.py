@@ -165,8 +165,11 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         )
     if unknown:
         shown = ", ".join(unknown[:3]) + (" …" if len(unknown) > 3 else "")
-        message = "%s skipped, because their formats are not supported: %s; set format to read all files in one format"
-        logger.warning(message, counted(len(unknown), "file"), shown)
+        logger.warning(
+            "%s of unsupported format skipped: %s; set format to read all files in one format",
+            counted(len(unknown), "file"),
+            shown,
+        )
     return [
         DocumentJob(
             file, name, output / file.relative_to(top).with_suffix(".po" if file.suffix == ".pot" else file.suffix)

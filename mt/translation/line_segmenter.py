@@ -221,7 +221,7 @@ def check_lines(lines: Sequence[str | Line]) -> None:
     """Raise TypeError unless the value is a list of strings or lines."""
     # A string is a sequence of strings, too, and each of its characters would be translated as a line.
     if isinstance(lines, str):
-        raise TypeError("lines must be a list of strings, not one string: pass [line]")
+        raise TypeError("a list of lines is needed, not one string: pass [line]")
     for number, line in enumerate(lines):
         if not isinstance(line, str | Line):
             raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")
