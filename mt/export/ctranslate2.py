@@ -67,8 +67,9 @@ def export_ctranslate2(config: ExportConfig) -> None:
     with atomic_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
-        files, decoding = list(trained.tokenizers.files()), trained.description.decoding
-        write_card(folder, trained, config, CTRANSLATE2_USAGE.format(files[0], files[-1], decoding=decoding))
+        files = list(trained.tokenizers.files())
+        usage = CTRANSLATE2_USAGE.format(files[0], files[-1], decoding=trained.description.decoding)
+        write_card(folder, trained, config, usage)
     logger.info("exported the model for CTranslate2 to %s", config.output)
 
 

@@ -106,10 +106,11 @@ def transformers_obstacles(trained: TrainedModel) -> list[str]:
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     reasons = []
-    if config.norm == "pre" and not config.tie_embeddings:
-        reasons.append("model.tie_embeddings=false with model.norm=pre")
-    if config.norm == "pre" and not trained.tokenizers.joint:
-        reasons.append("tokenizer.joint=false with model.norm=pre")
+    if config.norm == "pre":
+        if not config.tie_embeddings:
+            reasons.append("model.tie_embeddings=false with model.norm=pre")
+        if not trained.tokenizers.joint:
+            reasons.append("tokenizer.joint=false with model.norm=pre")
     if reasons:
         reasons[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
     return reasons

@@ -135,10 +135,8 @@ class CTranslate2Engine(Engine):
         Only PyTorch calls ``before_step``. It searches all sources with constraints, and those that CTranslate2 would
         search differently.
         """
-        if any(request.constraints):
-            all_hypotheses: Hypotheses = [[] for _ in request.sources]
-        else:
-            all_hypotheses = self.search_with_ctranslate2(request)
+        without_results: Hypotheses = [[] for _ in request.sources]
+        all_hypotheses = without_results if any(request.constraints) else self.search_with_ctranslate2(request)
         remaining = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
         # PyTorch may need more rows for each source than CTranslate2, but must not exceed the rows of this batch.
         count = max(1, len(all_hypotheses) * self.rows_per_source(request) // self.fallback.rows_per_source(request))

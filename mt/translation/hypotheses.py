@@ -162,10 +162,8 @@ class HypothesisChecker:
         # Each occurrence of a sequence after the first repeats at least one token, so few repeated tokens mean no loop.
         may_loop = len(hypothesis) - len(set(hypothesis)) >= DEFAULT_MAX_REPEATS
         repeats = max_repeats(hypothesis) if may_loop else 1
-        if repeats > DEFAULT_MAX_REPEATS:
-            allowed_repeats = max(max_repeats(source), DEFAULT_MAX_REPEATS)
-            if repeats > allowed_repeats:
-                constraints.append(LoopConstraint(allowed_repeats))
+        if repeats > DEFAULT_MAX_REPEATS and repeats > (source_repeats := max_repeats(source)):
+            constraints.append(LoopConstraint(max(source_repeats, DEFAULT_MAX_REPEATS)))
         return constraints
 
 

@@ -27,7 +27,7 @@ from mt.translation.drafts import (
 )
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
-from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, Alignment, ScoredText, Statistics
+from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
 
 APOSTROPHE_BEFORE_SYNTAX = regex.compile(r"'(?=[{}#|])")
 """An apostrophe that quotes the following character of the syntax of a message."""
@@ -295,8 +295,7 @@ def _untranslated(line: Line, score: float | None) -> ScoredText:
     """Return the source of a line as its translation."""
     text = line.text.written() if line.original is None else line.original
     coded = CodedText(text) if line.is_plain else line.text
-    alignment: Alignment | None = [] if line.aligned else None
-    return ScoredText(LINE_BREAKS.sub(" ", text), score, alignment, is_source=True, coded=coded)
+    return ScoredText(LINE_BREAKS.sub(" ", text), score, [] if line.aligned else None, is_source=True, coded=coded)
 
 
 def _render(line: SegmentedLine, coded: CodedText) -> str:

@@ -41,9 +41,9 @@ def beam_search(state: SearchState, beam_size: int) -> Hypotheses:
         ends = token_ids == EOS
         is_finished = ends[:, :beam_size] & candidate_scores[:, :beam_size].isfinite()
         rows, columns = is_finished.nonzero().unbind(1)
-        finished_tokens = tokens[rows, beam_ids[rows, columns], 1:].tolist()
-        finished_scores = candidate_scores[rows, columns].tolist()
-        for row, hypothesis, score in zip(rows.tolist(), finished_tokens, finished_scores, strict=True):
+        finished_tokens = tokens[rows, beam_ids[rows, columns], 1:]
+        new = zip(rows.tolist(), finished_tokens.tolist(), candidate_scores[rows, columns].tolist(), strict=True)
+        for row, hypothesis, score in new:
             finished[sentences[row]].append(Hypothesis(hypothesis, score))
 
         kept_beams = min(beam_size, candidate_scores.shape[1])

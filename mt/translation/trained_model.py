@@ -40,10 +40,9 @@ class TrainedModel:
         If the user asks for none, lines for a MarianMT model of several directions begin with a language token.
         """
         described = Direction(self.description.source_language, self.description.target_language)
-        directions = self.description.layers
-        if not any(asked) and described not in directions:
+        if not any(asked) and described not in self.description.layers:
             return described
-        return choose_direction(directions, asked, path)
+        return choose_direction(self.description.layers, asked, path)
 
     def text_layer(self, kept: KeptConfig, direction: Direction) -> TextLayer:
         """Return the model's text layer of a direction, extended by a glossary and by patterns of untranslated text.
