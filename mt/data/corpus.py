@@ -107,7 +107,7 @@ def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
 
     Args:
         config: The section ``data`` of the settings.
-        warn: Whether to log frequent mistakes in the data, such as repeated pairs.
+        warn: Whether to log frequent errors in the data, such as repeated pairs.
 
     Raises:
         InputError: A file is missing, corrupted, empty or in another format than ``config`` says, no pair of a split

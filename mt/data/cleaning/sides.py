@@ -34,8 +34,8 @@ EQUIVALENT_LANGUAGES = {
     "nn": "no",
     "id": "ms",
 }
-"""Maps a language to another one that is treated as the same: the two cannot be told apart in a single sentence, or the
-model has one label for both."""
+"""Maps a language to another one that is treated as the same, because the two cannot be distinguished in a single
+sentence, or the model has one label for both."""
 
 SPACE, OTHER = 0, 1
 """The classes of whitespace and of other characters except letters. The letters of each script form a further class."""
@@ -312,7 +312,7 @@ def _lowercase_words(text: str) -> set[str]:
     return set(LETTER_RUN.findall(text.lower()))
 
 
-def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None:
+def check_languages(source: CorpusSide, target: CorpusSide, hint: str) -> None:
     """Check that most sources and most targets are in the languages of the settings.
 
     If most texts of a side are in a third language, a warning is logged, and ``checks_language`` of the side becomes
@@ -321,7 +321,7 @@ def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None
     Args:
         source: The sources, after ``add_texts``.
         target: The targets, after ``add_texts``.
-        advice: The end of the messages: a sentence about training on the texts in spite of this.
+        hint: The end of the messages: a sentence about training on the texts in spite of this.
 
     Raises:
         InputError: Most texts of a side are in the language of the opposite side.
@@ -331,14 +331,14 @@ def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None
         raise InputError(
             f"most sources are in {target.language} and most targets in {source.language}, but data.source_language="
             f"{source.language} and data.target_language={target.language}: swap the two languages, or the two "
-            f"files or columns. {advice}"
+            f"files or columns. {hint}"
         )
     for side, other, name in ((source, target, "sources"), (target, source, "targets")):
         language = side.majority_language()
         if language == other.label and not is_one_language:
             raise InputError(
                 f"most {name} are in {other.language}, the language of the other side, so the pairs are not "
-                f"translations. Give other files or columns. {advice}"
+                f"translations. Give other files or columns. {hint}"
             )
         if language != side.label:
             logger.warning(
