@@ -102,7 +102,7 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
     for split in ("valid", "test"):
         if count := sum(counts[split].values()):
             logger.warning(
-                "%s: cleaning finds faults in %s of %s pairs, which are kept; python -m mt clean counts them by rule",
+                "%s: cleaning finds faults in %s of %s pairs, which are kept",
                 split, f"{count:,}", f"{findings.sizes[split]:,}",
             )  # fmt: skip
     size = findings.sizes["train"]
