@@ -146,10 +146,10 @@ def working_folder(tmp_path_factory):
     for name in ("corpora/news", "corpora/talks", "a", "b"):
         for code in ("en", "es"):
             shutil.copy(folder / f"my.{code}", folder / f"{name}.{code}")
-    for code in ("es", "zh"):
+    for code in ("en", "es", "zh"):
         shutil.copy(folder / "test.xx", folder / f"mono.{code}")
     for name in ("back", "distilled"):
-        rows = (json.dumps({"en": one, "es": other}) for one, other in pairs)
+        rows = (json.dumps({"en": one, "es": other, "fr": other}) for one, other in pairs)
         (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows))
     for name, split in (("wrong.en", "xx"), ("right.en", "xx"), ("train.src", "xx"), ("train.trg", "yy")):
         shutil.copy(folder / f"train.{split}", folder / name)

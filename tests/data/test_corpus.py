@@ -1,6 +1,5 @@
 """Loading corpora: dropped, held-out, repeated, mixed and tagged pairs."""
 
-import json
 import os
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
 from mt.text.placeholders import CORPUS_TAG
-from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
+from tests.data.corpora import PAIRS, config, held_out, load, texts, write_files
 
 
 def test_load_corpus_reads_text_files(tmp_path):
@@ -34,45 +33,25 @@ def test_load_corpus_reads_text_files(tmp_path):
 
 SIDE = st.one_of(
     st.sampled_from([b"", b"  ", b"\xff\xfe", b"half \xc3", "\u2028\x00\x85".encode(), b"a\rb", b"\t", b'"']),
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r")).map(str.encode),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufffd")).map(str.encode),
 )
 
 
-@given(lines=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=30), crlf=st.booleans(), bom=st.booleans())
+@given(lines=st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=30))
 @settings(max_examples=50)
-def test_pair_ids_are_line_numbers(tmp_path_factory, lines, crlf, bom):
-    folder = tmp_path_factory.mktemp("lines")
+def test_pair_ids_are_line_numbers(tmp_path_factory, lines):
     # A file of which most lines are not UTF-8, or with many control characters, would be refused.
     lines = [*[(b"gut " * 200, b"good " * 200)] * (len(lines) + 1), *lines]
-    for side, language in enumerate(("de", "en")):
-        end = b"\r\n" if crlf else b"\n"
-        content = b"".join(line[side] + end for line in lines)
-        (folder / f"train.{language}").write_bytes((b"\xef\xbb\xbf" if bom else b"") + content)
-    train = (str(folder / "train.de"), str(folder / "train.en"))
+    train = write_files(tmp_path_factory.mktemp("lines"), lines)
     corpus = load(train=train, valid=train, test=train)
 
-    def shown(side):
-        return side.decode("utf-8", "replace").replace("\r", " ")
-
-    def usable(side):
-        try:
-            return bool(side.decode().strip())
-        except UnicodeDecodeError:
-            return False
-
-    kept = {pair["id"]: (pair["source"], pair["target"]) for pair in corpus.train}
-    for number, (source, target) in enumerate(lines):
-        assert (number in kept) == (usable(source) and usable(target))
-        if number in kept:
-            assert kept[number] == (shown(source), shown(target))
-    report = corpus.report[0]
-    assert report.read == len(lines) == report.kept + sum(report.dropped.values())
-    assert report.kept == len(kept)
-    # Evaluation keeps every line with text on both sides.
-    decoded = {number: (shown(source), shown(target)) for number, (source, target) in enumerate(lines)}
-    with_text = {number: pair for number, pair in decoded.items() if all(map(str.strip, pair))}
+    decoded = [tuple(side.decode("utf-8", "replace").replace("\r", " ") for side in line) for line in lines]
+    with_text = {number: pair for number, pair in enumerate(decoded) if all(map(str.strip, pair))}
     assert dict(zip(corpus.test["id"], texts(corpus.test), strict=True)) == with_text
-    assert corpus.report[2].dropped.get("empty", 0) == len(lines) - len(with_text)
+    usable = {number: pair for number, pair in with_text.items() if "\ufffd" not in "".join(pair)}
+    assert dict(zip(corpus.train["id"], texts(corpus.train), strict=True)) == usable
+    for report, kept in zip(corpus.report, (usable, with_text, with_text), strict=True):
+        assert report.read == len(lines) and report.kept == len(kept) == len(lines) - sum(report.dropped.values())
 
 
 def test_dropped_pairs_are_counted_by_reason(tmp_path):
@@ -85,8 +64,7 @@ def test_dropped_pairs_are_counted_by_reason(tmp_path):
     assert str(corpus.report[1]).endswith("6 pairs read, 3 kept, 3 empty")
 
 
-@pytest.mark.parametrize("split", ["valid", "test"])
-@pytest.mark.parametrize("line", [(b"", b""), (b"a", b" "), (b"\xc2\xa0", b"a")])
+@pytest.mark.parametrize(("split", "line"), [("valid", (b"a", b" ")), ("test", (b"\xc2\xa0", b"a"))])
 def test_evaluation_split_without_text_is_refused(tmp_path, split, line):
     files, blank = write_files(tmp_path, [(b"a", b"a")]), write_files(tmp_path / "blank", [line] * 5)
     splits = {"valid": files, "test": files} | {split: blank}
@@ -153,9 +131,6 @@ def test_missing_splits_are_held_out_of_training_pairs(tmp_path):
     assert report.dropped == {"held out for valid": len(corpus.valid), "held out for test": len(corpus.test)}
     assert report.read == report.kept + sum(report.dropped.values()) == 400
 
-    shuffled = load(train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20)
-    assert sorted(texts(shuffled.test)) == sorted(texts(corpus.test))
-
 
 def test_single_missing_split_is_held_out(tmp_path):
     splits = held_out(tmp_path) | {"test": None}
@@ -168,14 +143,7 @@ def test_single_missing_split_is_held_out(tmp_path):
 def test_mixture_concatenates_corpora_with_weights(tmp_path):
     more = [(f"mehr {number}", f"more {number}") for number in range(10)]
     first = {"kind": "files", "train": write_files(tmp_path, [*PAIRS, ("", "")]), **held_out(tmp_path)}
-    rows = [json.dumps({"de": source, "en": target}) for source, target in more]
-    second = {
-        "kind": "table",
-        "train": write(tmp_path / "more.jsonl", rows),
-        "source_column": "de",
-        "target_column": "en",
-        "weight": 2.5,
-    }
+    second = {"kind": "files", "train": write_files(tmp_path / "more", more), "weight": 2.5}
     corpus = load(kind="mixture", corpora=[first, second])
     assert texts(corpus.train) == PAIRS + more
     assert corpus.train["id"][:] == [*range(40), *range(41, 51)]

@@ -107,10 +107,6 @@ def test_closed_pool_starts_new_processes():
     pool.close()
 
 
-def test_pool_without_processes_works_in_this_process():
-    assert ProcessPool(doubled, 0).submit(4)() == (os.getpid(), 8)
-
-
 ENDLESS = """
 import signal
 from itertools import count

@@ -380,14 +380,6 @@ def test_uppercase_random_words_chooses_any_run():
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
 
 
-def test_uppercase_random_words_depends_on_language():
-    assert [uppercase_random_words("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")] == [
-        "ILI",
-        "İLİ",
-        "İLİ",
-    ]
-
-
 def words_of(text):
     """Split a text into words, at odd indices, and the text between them."""
     return regex.split(r"(\p{L}[\p{L}\p{M}]*)", text)

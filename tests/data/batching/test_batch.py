@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,27 +22,21 @@ def table(pairs):
 @given(PAIRS, st.integers(16, 400), st.integers(16, 400), st.integers(4, 40), st.integers(1, 40))
 def test_pack_places_every_sentence_once(pairs, source, target, sentences, longest):
     batch = pack(table(pairs), PackedShape(source, target, sentences, longest))
-    expected = {
-        "source": [[*s, EOS] for s, _ in pairs],
-        "target": [[BOS, *t] for _, t in pairs],
-        "labels": [[*t, EOS] for _, t in pairs],
-    }
-    sources, targets, label_row = batch.unpack()
-    for name, side in (("source", sources), ("target", targets)):
-        offsets, row = side.offsets.tolist(), side.tokens.tolist()
-        assert offsets[0] == 0 and offsets[-1] == len(row) and offsets == sorted(offsets)
-        assert max(np.diff(offsets), default=0) <= batch.shape.longest == side.longest
-        parts = [slice(*part) for part in zip(offsets, offsets[1:], strict=False)]
-        assert [row[part] for part in parts[: len(pairs)]] == expected[name]
-        positions = side.positions.tolist()
-        assert all(positions[part] == list(range(part.stop - part.start)) for part in parts[: len(pairs)])
-        assert all(token == PAD for part in parts[len(pairs) :] for token in row[part])
-        if name == "target":
-            labels = label_row.tolist()
-            assert [labels[part] for part in parts[: len(pairs)]] == expected["labels"]
-            assert all(token == PAD for part in parts[len(pairs) :] for token in labels[part])
-    assert batch.source_tokens == sum(map(len, expected["source"]))
-    assert batch.target_tokens == sum(map(len, expected["labels"]))
+    sources, targets, labels = batch.unpack()
+    for side, row, expected in (
+        (sources, sources.tokens, [[*tokens, EOS] for tokens, _ in pairs]),
+        (targets, targets.tokens, [[BOS, *tokens] for _, tokens in pairs]),
+        (targets, labels, [[*tokens, EOS] for _, tokens in pairs]),
+    ):
+        offsets = side.offsets.tolist()
+        assert offsets[0] == 0 and offsets[-1] == len(row)
+        sentences = torch.split(row, np.diff(offsets).tolist())
+        assert [tokens.tolist() for tokens in sentences[: len(pairs)]] == expected
+        assert all((tokens == PAD).all() and len(tokens) <= side.longest for tokens in sentences[len(pairs) :])
+        positions = torch.split(side.positions, np.diff(offsets).tolist())[: len(pairs)]
+        assert [part.tolist() for part in positions] == [list(range(len(tokens))) for tokens in expected]
+    assert batch.source_tokens == sum(len(tokens) + 1 for tokens, _ in pairs)
+    assert batch.target_tokens == sum(len(tokens) + 1 for _, tokens in pairs)
     assert batch.shape.sizes == [len(part) for part in batch.rows.split(batch.shape.sizes)]
 
 

@@ -20,6 +20,7 @@ from mt.core.errors import RunError
 from mt.data.batching.batch import collate
 from mt.data.batching.batches import BatchSettings, TrainingBatches, encoded_lengths, evaluation_batches
 from mt.data.batching.plan import draw_repetitions, plan_epoch, replan, sort_by_length
+from mt.data.samples import corpus_statistics
 from mt.distributed.workers import Workers, interleave
 from mt.text.placeholders import all_placeholders
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, TokenizerPair
@@ -325,16 +326,13 @@ def with_a_long_pair(pairs, layer):
     return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
 
 
-def test_lexicon_is_learned_from_all_parts_of_corpus(layer, monkeypatch):
+def test_lexicon_is_learned_from_all_parts_of_corpus(monkeypatch):
     """The lexicon of a sorted corpus has words of its second half, although only a part of the corpus is counted."""
     monkeypatch.setattr("mt.text.lexicon.MAX_COUNTED_PAIRS", 4500)
     rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
     sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
-    sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
-    slots = UNCHANGED.model_copy(update={"slots": 0.3})
-    batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._make_samples.augmentation is not None
-    lexicon = batches._make_samples.augmentation._lexicons[0]
+    sorted_corpus = datasets.Dataset.from_dict(sides)
+    lexicon = corpus_statistics(sorted_corpus, ["xx"], np.zeros(len(rows), int), needs_lexicon=True).lexicons[0]
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 

@@ -9,13 +9,12 @@ import pytest
 from mt.core.errors import InputError
 from mt.data.cleaning.findings import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
-from mt.storage.validation import CHECKSUM_KEY, write_json
+from mt.storage.validation import write_json
 from mt.synthesis.source_lines import load_run_corpus
 from mt.training import preparation
 from mt.training.command import train
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
-from tests.processes import Together, finish
 from tests.training.runs import train_until
 
 GOOD = good_pairs()
@@ -109,21 +108,3 @@ def test_read_dropped_rejects_invalid_ids(tmp_path, forged):
     write_json(tmp_path / DROPPED, {"dropped": forged})
     with pytest.raises(InputError, match=f"{DROPPED}: corrupted, or written by another version"):
         read_dropped(tmp_path)
-
-
-def test_changed_record_is_reported(stopped):
-    record = json.loads((stopped.folder / DROPPED).read_text())
-    del record[CHECKSUM_KEY]
-    for ids in ([-5, 10**12], [], list(range(10**4))):
-        write_json(stopped.folder / DROPPED, {"dropped": record["dropped"] | {"copy": ids}})
-        with pytest.raises(InputError):
-            train(stopped)
-
-
-@pytest.mark.slow
-def test_two_workers_drop_same_pairs(folder, whole):
-    together = config(folder, "together")
-    status, said = finish(Together(toy.words(together), 2))
-    assert status == 0 and said.count("by cleaning: copy") == 1, said
-    assert provenance(together.folder)["data"] == provenance(whole)["data"]
-    assert (together.folder / DROPPED).read_bytes() == (whole / DROPPED).read_bytes()
