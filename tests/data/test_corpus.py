@@ -72,15 +72,13 @@ def test_evaluation_split_without_text_is_refused(tmp_path, split, line):
         load(train=files, **splits)
 
 
-def test_load_corpus_without_warnings(tmp_path, caplog):
+@pytest.mark.parametrize(("warn", "messages"), [(True, 4), (False, 0)])
+def test_load_corpus_logs_repetitions_only_with_warnings(tmp_path, caplog, warn, messages):
     caplog.set_level("INFO")
-    files = write_files(tmp_path, [(b"a", b"a")] * 9)
-    held_out = write_files(tmp_path / "v", [(b"a", b"y")])
-    settings = {"train": files, "valid": held_out, "test": held_out}
-    silent = load_corpus(config(**settings), warn=False)
-    assert not caplog.records
-    assert silent.train._fingerprint == load(**settings).train._fingerprint
-    assert len(caplog.records) == 4
+    train = write_files(tmp_path, [(b"a", b"a")] * 9)
+    other = write_files(tmp_path / "v", [(b"a", b"y")])
+    load_corpus(config(train=train, valid=other, test=other), warn=warn)
+    assert len(caplog.records) == messages
 
 
 @pytest.mark.parametrize("cores", [1, 2])

@@ -111,11 +111,6 @@ def test_hold_out_leaves_training_pairs():
         parts([(f"left {number // 3}", f"right {number}") for number in range(6)] + [("one", "alone")], (2, 2))
 
 
-def test_hold_out_refuses_too_few_groups():
-    with pytest.raises(InputError, match=r"data\.valid"):
-        parts([("the same", f"andere {number}") for number in range(100)], (10, 10))
-
-
 def test_hold_out_memory_per_pair():
     draw = np.random.default_rng(1)
     count = 200_000

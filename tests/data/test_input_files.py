@@ -198,25 +198,31 @@ def test_only_stars_are_wildcards(tmp_path):
     assert len(table(train=f"{tmp_path}/**")) == 5
 
 
-def test_find_input_files_reports_errors(tmp_path):
-    folder = mixed(tmp_path / "files")
-    write(tmp_path / "empty" / "README.md", b"no table")
-    (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
-    os.mkfifo(tmp_path / "pipe")
-    for named, message in (
-        (f"{tmp_path}/empty", "empty: this folder has no file whose name ends in .tsv"),
-        (f"{tmp_path}/pipe", "pipe: a pipe or device, which cannot be read again; write its text to a file"),
-        (f"{tmp_path}/empty/*", "README.md: unknown format; rename it so that it ends in"),
-        ([f"{folder}/a.tsv", f"{folder}/a.tsv"], r"a\.tsv: named 2 times"),
-        ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, under several names"),
-        ([f"{folder}/*.tsv", f"{folder}/a*", f"{folder}"], r"a\.tsv: named 3 times"),
-    ):
-        with pytest.raises(InputError, match=message):
-            load(kind="table", train=named)
-    with pytest.raises(InputError, match=r"(?s)data\.train: .*x\*: matches no file.*data\.valid: .*gone: no such file"):
-        load(kind="table", train=f"{tmp_path}/x*", valid=str(tmp_path / "gone"))
-    with pytest.raises(ValidationError):
-        load(kind="table", train=[])
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("empty", "empty: this folder has no file whose name ends in .tsv"),
+        ("pipe", "pipe: a pipe or device, which cannot be read again; write its text to a file"),
+        ("empty/*", "README.md: unknown format; rename it so that it ends in"),
+        (["files/a.tsv", "files/a.tsv"], r"a\.tsv: named 2 times"),
+        (["files/a.tsv", "*.tsv"], r"a\.tsv and link\.tsv: named 2 times, under several names"),
+        (["files/*.tsv", "files/a*", "files"], r"a\.tsv: named 3 times"),
+    ],
+    ids=str,
+)
+def test_find_input_files_reports_errors(tmp_path, monkeypatch, named, message):
+    monkeypatch.chdir(tmp_path)
+    mixed(Path("files"))
+    write(Path("empty/README.md"), b"no table")
+    Path("link.tsv").symlink_to("files/a.tsv")
+    os.mkfifo("pipe")
+    with pytest.raises(InputError, match=message):
+        table(train=named)
+
+
+def test_missing_files_of_all_splits_are_reported_together():
+    with pytest.raises(InputError, match=r"(?s)data\.train: x\*: matches no file.*data\.valid: gone: no such file"):
+        load(kind="table", train="x*", valid="gone")
 
 
 # Bad files ---------------------------------------------------------------------------------------------------

@@ -184,9 +184,8 @@ def test_augmentation_uses_all_placeholders():
         )
         placeholders = PLACEHOLDER.findall(source)
         assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target))
-        names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
         assert "{x}" not in source and is_ascending(placeholders)
-        assert 2 <= len(placeholders) <= languages.SLOTS and names in (0, len(placeholders) - 1)
+        assert 2 <= len(placeholders) <= languages.SLOTS
         numbers.update(placeholders)
     assert set(numbers) == set(all_placeholders(languages.SLOTS))
     for first in (0, FIRST_NUMBER_PLACEHOLDER):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from mt.config import TrainingConfig, TranslateConfig
+from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.distributed.launch import worker_count
 from mt.distributed.replication import full_tensor, gradient_sync, is_sharded, replicate, sharded_like
@@ -42,10 +42,6 @@ def test_workers_on_cpu_by_batch_tokens(monkeypatch, threads, batch_tokens, expe
     monkeypatch.setattr("mt.training.command.cpu_threads", lambda: 16)
     settings = TrainingConfig(workers="auto", threads=threads, batch_tokens=batch_tokens)
     assert worker_count(settings, torch.device("cpu"), workers_on_cpu(settings)) == expected
-
-
-def test_translation_on_cpu_has_one_worker():
-    assert worker_count(TranslateConfig(run="runs/demo", workers="auto"), torch.device("cpu"), 1) == 1
 
 
 class Loss(nn.Module):

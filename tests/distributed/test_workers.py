@@ -296,11 +296,6 @@ def test_interleave_reverses_share(size):
     assert interleave([worker.share("abcd") for worker in workers]) == list("abcd")
 
 
-def test_max_over_workers_of_single_worker():
-    alone = Workers(torch.device("cpu"))
-    assert alone.max_over_workers(None) is None and alone.max_over_workers(15) == 15
-
-
 def _sharded_lstm(workers):
     model = toy.model("rnn")
     return shard(Objective(model, TrainingConfig()).train(), model.blocks, workers)

@@ -212,37 +212,48 @@ def refused(config, caplog):
     return errors[0]
 
 
-def test_synthesis_reports_unusable_input(folder, tmp_path, caplog):
-    output, runs = tmp_path / "out.jsonl", folder / "runs"
-    shutil.copy(folder / "mono.yy", tmp_path / "mono.xx")
-    (tmp_path / "empty").touch()
-    (tmp_path / "a.csv").write_text("ba,de\n")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "blank").write_text("\n \n")
-    (tmp_path / "taken.jsonl").write_text("mine\n")
-    (tmp_path / "folder.jsonl").mkdir()
-    for name in ("moved", "changed"):
-        shutil.copytree(runs / "forward", tmp_path / name)
-    text = (runs / "forward/config.yaml").read_text()
-    (tmp_path / "moved/config.yaml").write_text(text.replace("train.xx", "gone.xx"))
-    (tmp_path / "changed/config.yaml").write_text(text.replace("test.xx", "valid.xx").replace("test.yy", "valid.yy"))
-    both = (str(runs / "forward"), str(runs / "backward"))
-    for settings, message in (
-        ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
-        ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
-        ({"input": str(tmp_path / "a.csv")}, "a.csv: .csv is a table; give a file with only the text"),
-        ({"input": str(tmp_path / "pipe")}, "pipe: a pipe can be read only once"),
-        ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
-        ({"input": str(tmp_path / "mono.xx")}, "mono.xx has the suffix .xx, but"),
-        ({"run": both}, "backward translates yy→xx, but the first run translates xx→yy; give runs of one direction"),
-        ({"output": str(tmp_path / "taken.jsonl")}, "taken.provenance.json: cannot be read"),
-        ({"output": str(tmp_path / "folder.jsonl")}, "choose another name, or delete"),
-        ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
-        ({"method": "distillation", "run": str(tmp_path / "changed")}, "changed have changed since it was trained"),
-    ):
-        method = settings.pop("method", "back_translation")
-        place = Path(settings.pop("output", output))
-        assert message in refused(config(folder, place, method, **settings), caplog), message
+@pytest.fixture(scope="module")
+def unusable(folder, tmp_path_factory):
+    """A folder with inputs, outputs and runs that ``synthesize`` refuses."""
+    unusable = tmp_path_factory.mktemp("unusable")
+    shutil.copy(folder / "mono.yy", unusable / "mono.xx")
+    toy.write_lines(unusable / "empty", [])
+    toy.write_lines(unusable / "blank", ["", " "])
+    toy.write_lines(unusable / "a.csv", ["ba,de"])
+    toy.write_lines(unusable / "taken.jsonl", ["mine"])
+    os.mkfifo(unusable / "pipe")
+    (unusable / "folder.jsonl").mkdir()
+    for name, old, new in (("moved", "train.xx", "gone.xx"), ("changed", "/test.", "/valid.")):
+        text = toy.copy_to_change(folder / "runs/forward", unusable / name).joinpath("config.yaml").read_text()
+        (unusable / name / "config.yaml").write_text(text.replace(old, new))
+    return unusable
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("back_translation", {"input": "nowhere.yy"}, "nowhere.yy: no such file"),
+        ("back_translation", {"input": "empty"}, "empty: the file is empty"),
+        ("back_translation", {"input": "a.csv"}, "a.csv: .csv is a table; give a file with only the text"),
+        ("back_translation", {"input": "pipe"}, "pipe: a pipe can be read only once"),
+        ("back_translation", {"input": "blank"}, "none of 2 lines gave a pair"),
+        ("back_translation", {"input": "mono.xx"}, "mono.xx has the suffix .xx, but"),
+        ("back_translation", {"output": "taken.jsonl"}, "taken.provenance.json: cannot be read"),
+        ("back_translation", {"output": "folder.jsonl"}, "choose another name, or delete"),
+        ("distillation", {"run": "moved"}, "gone.xx"),
+        ("distillation", {"run": "changed"}, "changed have changed since it was trained"),
+    ],
+    ids=str,
+)
+def test_synthesis_reports_unusable_input(folder, unusable, monkeypatch, caplog, method, settings, message):
+    monkeypatch.chdir(unusable)
+    assert message in refused(config(folder, **{"output": "out.jsonl", "method": method} | settings), caplog)
+
+
+def test_synthesis_refuses_runs_of_different_directions(folder, tmp_path, caplog):
+    runs = [str(folder / "runs" / name) for name in ("forward", "backward")]
+    message = "backward translates yy→xx, but the first run translates xx→yy; give runs of one direction"
+    assert message in refused(config(folder, tmp_path / "out.jsonl", run=runs), caplog)
 
 
 def test_resumed_synthesis_refuses_other_settings(folder, tmp_path, caplog):

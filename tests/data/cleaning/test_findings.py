@@ -99,8 +99,7 @@ def test_missing_or_corrupted_record_is_reported(stopped):
 @pytest.mark.parametrize(
     "forged",
     [
-        None, [], {"copy": None}, {"copy": 3}, {"copy": ["3"]}, {"copy": [1.5]}, {"copy": [True]}, {"copy": [[1], [2]]},
-        {"copy": [-1]}, {"copy": [2**63]}, {"copy": [10**400]},
+        None, [], {"copy": 3}, {"copy": ["3"]}, {"copy": [1.5]}, {"copy": [True]}, {"copy": [-1]}, {"copy": [2**63]},
     ],
     ids=str,
 )  # fmt: skip

@@ -38,6 +38,7 @@ NEAR_MISSES = [
     ("OK", "OK"),
     ("The letter Ω is Greek.", "Der Buchstabe Ω ist griechisch."),
     ("The inn is called La Petite Maison Rouge.", "Das Gasthaus heißt La Petite Maison Rouge."),
+    ("Green market, warm word, broken.", "Grüner Markt, warmes Wort, kaputt."),  # looks like Dutch, with English words
     ("See <b>here</b>, Anna.", "Siehe <i>hier</i>, Anna."),
     ("She came at 10 o'clock in the evening.", "Sie kam abends um 22 Uhr an."),
     ("The cat sleeps on the sofa.", "Die alte Katze schläft gern auf dem Sofa."),
@@ -88,7 +89,6 @@ def test_boilerplate_rule_matches_uncommon_translations(table):
     usual = [("Read more about it here.", "Lies hier mehr darüber.")] * 30
     found = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
     assert found == {"boilerplate": list(range(len(GOOD), len(GOOD) + 60))}
-    assert find(table([*GOOD, *noise[:19], *usual], cleaning=["boilerplate"])) == {}  # repeated 49 times
 
 
 def test_rules_accept_near_misses(table):
@@ -104,7 +104,7 @@ def test_is_foreign_script_ignores_capitalized_names():
     assert side.is_foreign_script(texts, side.count_letters(texts)).tolist() == [False, False, True, True]
 
 
-def test_faulty_validation_pairs_are_counted_and_kept(table, tmp_path, caplog):
+def test_faulty_validation_pairs_are_counted_and_kept(table, tmp_path):
     valid = write_table(tmp_path / "other.jsonl", [*GOOD[:9], FAULTS["language"]])
     config = table(GOOD, valid=valid)
     corpus, cleaning = judge(config)
@@ -193,8 +193,7 @@ def test_clean_writes_every_pair_once(table, tmp_path):
     lines = {name: (output / f"{name}.jsonl").read_text().splitlines() for name in ("kept", "dropped", "valid", "test")}
     assert [len(lines[name]) for name in lines] == [len(GOOD), len(FAULTS), 20, 20]
     dropped = [json.loads(line) for line in lines["dropped"]]
-    assert [one["rule"] for one in dropped] == list(FAULTS)
-    assert [(one["en"], one["de"]) for one in dropped] == list(FAULTS.values())
+    assert {row["rule"]: (row["en"], row["de"]) for row in dropped} == FAULTS
     page = (output / "cleaning.html").read_text()
     assert all(rule in page for rule in CLEANING_RULES if rule != "translation") and "1946" in page
     with pytest.raises(InputError, match="exists and is not empty"):
