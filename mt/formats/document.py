@@ -1,8 +1,8 @@
-"""The class that represents a document in every format: a text with passages to translate.
+"""Represents a document of any format as a text with passages to translate.
 
 The reader of a format finds the passages and defines how their translations are written. Everything else is copied byte
-for byte: comments, the order of entries, quotation marks and line ends. No library that reads a format into objects and
-writes them again keeps all that.
+for byte: comments, the order of entries, quotation marks and line ends. A library that parses a file into objects and
+serializes them again would change these.
 """
 
 import codecs
@@ -20,15 +20,15 @@ from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.text_files import BINARY, INVALID_UTF_8
 from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
-from mt.formats.messages import directive_changes, has_ordered_directives, has_placeholders_of
+from mt.formats.messages import directive_changes, has_ordered_directives, has_same_placeholders
 from mt.formats.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 MIN_NUL_SHARE = 0.02
-"""Text in UTF-16 without a byte order mark has more than this share of NULs, the halves of ASCII characters."""
+"""The minimum share of NUL bytes in UTF-16 text without a byte order mark: half of each ASCII character is NUL."""
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 MAX_DOCUMENT_BYTES = 100_000_000
-"""A larger document is refused, because documents are held in memory."""
+"""The maximum size of a document. Documents are held in memory."""
 
 
 class Languages(NamedTuple):
@@ -38,12 +38,15 @@ class Languages(NamedTuple):
     target: str
 
     def match(self, source: str, target: str | None) -> bool:
-        """Return whether two codes of a document mean these languages. A target of None, unknown, always matches."""
+        """Return whether two language codes of a document mean these languages.
+
+        An unknown target language, None, always matches.
+        """
         codes = ((self.source, source), (self.target, target))
         return all(other is None or base_language(other) == base_language(code) for code, other in codes)
 
-    def refuse_other(self, code: str) -> None:
-        """Raise InputError if the code that a document declares is neither the source's nor the target's."""
+    def check_language(self, code: str) -> None:
+        """Raise InputError if the language code of a document is neither the source's nor the target's."""
         if base_language(code) not in map(base_language, self):
             raise InputError(
                 f"is in {code}, and the model translates from {self.source} into {self.target}; use a model of the "
@@ -53,17 +56,17 @@ class Languages(NamedTuple):
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a document whose translation is written as one: an entry of a message file, a subtitle, a paragraph."""
+    """A part of a document that is translated as a unit: an entry of a message file, a subtitle, a paragraph."""
 
     texts: tuple[Layout, ...]
-    """The texts to translate: mostly one; for an entry with plural forms, the singular and the plural."""
+    """The texts to translate: usually one. An entry with plural forms has two, the singular and the plural."""
     write: Callable[[list[CodedText]], list[Splice] | None]
-    """Returns the changes of the document's text, given the translation of each of ``texts``. None: the format does not
-    allow these translations."""
+    """Returns the changes of the document's text, given the translation of each of ``texts``. Returns None if the
+    format does not allow these translations."""
     start: int = 0
-    """Its position in the document, for messages."""
+    """The position of the passage in the document, for messages."""
     key: str = ""
-    """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
+    """The key of the entry, after the keys of its parents, separated by dots. "" if the format has no keys."""
     flags: Collection[str] = ()
     """gettext's flags for the directives of the texts, such as %s; see ``directive_changes``."""
 
@@ -76,29 +79,31 @@ class Document:
     passages: Sequence[Passage]
     encode: Callable[[str], bytes] = str.encode
     changes: Sequence[Splice] = ()
-    """Changes to make beside those of the passages, such as the language in a header. They are made only if there are
-    passages."""
+    """Changes outside of the passages, such as the language in a header. They are made only if there are passages."""
     translated: int = 0
-    """The number of entries that are no passages because they have a translation already."""
-    left_out: int = 0
-    """The number of entries that are no passages because the user has left out their keys."""
+    """The number of entries that are skipped because they already have a translation."""
+    skipped: int = 0
+    """The number of entries that are skipped because the setting ``skip_keys`` has their keys."""
     unit: Literal["line", "paragraph"] = "line"
-    """What messages count to say where a passage is. ``paragraph``: passages, because the user does not see lines."""
+    """The unit in which messages give the position of a passage. Word processors show no line numbers, so their
+    documents have the unit ``paragraph``."""
 
     def lines(self) -> list[LayoutLine]:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
     def render(self, translations: Sequence[CodedText]) -> tuple[bytes, list[int]]:
-        """Return the encoded document with translations in place of ``lines()``, one for each.
+        """Write the translations into the document.
+
+        A passage stays untranslated if the translation of one of its lines is empty, has other placeholders than its
+        source, or is not allowed by the format.
 
         Args:
-            translations: The translation of each line.
+            translations: The translation of each of ``lines()``.
 
         Returns:
-            The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
-            passages that were left untranslated, because the translation of a line is empty, has other placeholders or
-            is not allowed by the format.
+            The content of the translated file, and the position of each untranslated passage: its line number or, if
+            ``unit`` is ``paragraph``, its number among the passages. Both count from 1.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
@@ -106,7 +111,7 @@ class Document:
         line_ends = [match.start() for match in re.finditer("\n", self.text)]
         for number, passage in enumerate(self.passages, 1):
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
-            texts = _written_texts(passage, lines)
+            texts = _restore_texts(passage, lines)
             changes = None if texts is None else passage.write(texts)
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
@@ -114,15 +119,19 @@ class Document:
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 
-def _written_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> list[CodedText] | None:
-    """Return the translations of the texts of a passage, given those of their lines; None if one has no words, or other
-    placeholders than its source."""
+def _restore_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> list[CodedText] | None:
+    """Join the translated lines of each text of a passage to a translated text.
+
+    Returns:
+        The translation of each text. None if the translation of a line is empty or has other placeholders than its
+        source.
+    """
     texts = []
-    for source, own in zip(passage.texts, lines, strict=True):
-        text = source.restore(own)
+    for source, translations in zip(passage.texts, lines, strict=True):
+        text = source.restore(translations)
         changes = directive_changes(source.text.text, text.text, passage.flags)
-        for line, translation in zip(source.lines, own, strict=True):
-            if not translation.text.strip() or not has_placeholders_of(line.text.text, translation.text, line.syntax):
+        for line, translation in zip(source.lines, translations, strict=True):
+            if not translation.text.strip() or not has_same_placeholders(line.text.text, translation.text, line.syntax):
                 return None
         if changes is None:
             return None
@@ -130,12 +139,12 @@ def _written_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> li
     return texts
 
 
-def kept_passage(start: int, key: str = "") -> Passage:
-    """Return a passage that is not understood, and so is left as it is and counted."""
+def untranslated_passage(start: int, key: str = "") -> Passage:
+    """Return a passage that stays untranslated because its notation is not supported. ``render`` counts it."""
     return Passage((), lambda translations: None, start, key)
 
 
-def replaced_passage(
+def replacement_passage(
     start: int,
     end: int,
     layout: Layout,
@@ -149,11 +158,11 @@ def replaced_passage(
     Args:
         start, end: The position of the passage in the document.
         layout: The text of the passage.
-        escape: Writes the text of a translation, between its codes, in the document's format. If a translation equals
-            its source, the document stays as it is there: a format can spell one text in several ways.
+        escape: Escapes the text between the codes of a translation for the document's format. A translation that
+            equals its source is not written, because a format may have several notations for one text.
         key: See ``Passage``.
         flag: gettext's flag for the directives of the text, if it has any.
-        enclose: Writes the whole of a translation, given with its codes.
+        enclose: Completes an escaped translation as a whole, for example by quotation marks.
     """
 
     def write(translations: list[CodedText]) -> list[Splice]:
@@ -164,7 +173,7 @@ def replaced_passage(
     return Passage((layout,), write, start, key, (flag,) if is_checked else ())
 
 
-def read_whole(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """Return the content of a file, decompressed if it is compressed.
 
     Raises:
@@ -181,8 +190,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def utf_16_encoding(content: bytes) -> str | None:
-    """Return the encoding of content in UTF-16, by its byte order mark or by its NULs: utf-16-le or utf-16-be; None for
-    other content."""
+    """Detect UTF-16 by a byte order mark or by NUL bytes. Return utf-16-le, utf-16-be, or None for other content."""
     if content.startswith(tuple(BINARY)):
         return None
     big, little = content[::2].count(0), content[1::2].count(0)
@@ -192,11 +200,13 @@ def utf_16_encoding(content: bytes) -> str | None:
 
 
 def convert_to_utf8(content: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Convert a document from UTF-16 to UTF-8 with a byte order mark. Return it, and the function that converts it
-    back. Other content stays as it is.
+    """Convert a document from UTF-16 to UTF-8 with a byte order mark.
+
+    Returns:
+        The converted document, and the function that converts it back. Other content is returned unchanged.
 
     Raises:
-        InputError: The document is corrupted.
+        InputError: The document is not valid UTF-16.
     """
     encoding = utf_16_encoding(content)
     if encoding is None:
@@ -207,7 +217,7 @@ def convert_to_utf8(content: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
 
 
 def decode_utf8(content: bytes) -> str:
-    """Return the text of a document in UTF-8. A byte order mark stays in the text.
+    """Decode a document in UTF-8. A byte order mark is preserved.
 
     Raises:
         InputError: The document is not in UTF-8. The message names the line.
@@ -220,8 +230,9 @@ def decode_utf8(content: bytes) -> str:
 
 
 def decode_xml(content: bytes) -> tuple[str, Callable[[str], bytes]]:
-    """Decode XML. Return its text, and the function that encodes it again. Characters that the encoding lacks are
-    written as references.
+    """Decode XML. Return its text and the function that encodes it again.
+
+    Characters that the encoding lacks are written as character references.
 
     Raises:
         InputError: See ``decode_declared``.
@@ -267,10 +278,9 @@ def line_number(text: str, position: int) -> int:
 
 
 def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text, each with its translation. If the translation has another number of lines, yield both
-    as one pair, with their lines joined by spaces.
+    """Yield the lines of a text, each with its translation. Accelerators are removed.
 
-    Accelerators are removed.
+    If the translation has another number of lines, their lines are joined by spaces to a single pair.
     """
     lines = [
         [
@@ -283,5 +293,5 @@ def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
 
 
 def is_translatable(text: str) -> bool:
-    """Return whether a text has a letter, and no half of a surrogate pair, which UTF-8 cannot encode."""
+    """Return whether a text has a letter and can be encoded in UTF-8, which excludes lone surrogates."""
     return any(map(str.isalpha, text)) and not UNDECODABLE.search(text)

@@ -29,11 +29,13 @@ LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program."""
 COLUMN_GAP = re.compile(rf"{BREAK.pattern}|\s{{3}}")
 """Whitespace that separates two texts in the messages of programs, as in a list of options."""
-WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
+UNSPACED_CHARACTER = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
-WITHOUT_BLANK = re.compile(rf"{WITHOUT_SPACES}\s+{WITHOUT_SPACES}")
+BREAK_WITHOUT_SPACE = re.compile(rf"{UNSPACED_CHARACTER}\s+{UNSPACED_CHARACTER}")
 """Matches a line break, with the characters beside it, that needs no space in its place."""
-KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
+KEPT_OR_BETWEEN_WORDS = re.compile(
+    rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={UNSPACED_CHARACTER})(?={UNSPACED_CHARACTER}))"
+)
 """Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
@@ -266,7 +268,7 @@ def _paragraph(
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
     breaks = [(first / max(end - shift, 1), original.text[first:last]) for first, last in gaps]
     text = original.spliced(
-        Splice(first, last, "" if WITHOUT_BLANK.fullmatch(original.text, first - 1, last + 1) else " ")
+        Splice(first, last, "" if BREAK_WITHOUT_SPACE.fullmatch(original.text, first - 1, last + 1) else " ")
         for first, last in gaps
     )
     is_html = may_be_html and looks_like_html(text.text)
@@ -274,7 +276,7 @@ def _paragraph(
     if is_html:
         text = coded_markup(text.text, "html")
     elif accelerators and not gaps and not text.codes:
-        plain, accelerator = take_accelerator(text.text)
+        plain, accelerator = remove_accelerator(text.text)
         text = CodedText(plain)
 
     def restore(translation: CodedText) -> CodedText:
@@ -283,13 +285,13 @@ def _paragraph(
         if is_html:
             translation = CodedText(translation.written(encode))
         if accelerator:
-            return CodedText(put_accelerator(accelerator, translation.text))
+            return CodedText(insert_accelerator(accelerator, translation.text))
         return insert_breaks(translation, breaks)
 
     return Paragraph(LayoutLine(text, syntax, may_be_html and not is_html), restore)
 
 
-def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
+def remove_accelerator(text: str) -> tuple[str, Accelerator | None]:
     """Remove the accelerator's prefix from a text.
 
     The character is a prefix only in a label: a text without final punctuation, of at most MAX_LABEL_WORDS words, whose
@@ -308,7 +310,7 @@ def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
     return text[:start] + text[start + 1 :], Accelerator(prefix, key)
 
 
-def put_accelerator(accelerator: Accelerator, translation: str) -> str:
+def insert_accelerator(accelerator: Accelerator, translation: str) -> str:
     """Return a translation with the prefix of an accelerator inserted.
 
     The prefix is put before the first word that begins with the key, in uppercase or not; if there is none, before the

@@ -22,9 +22,9 @@ import regex
 
 from mt.core.coded_text import CodedText, Span, Splice, apply_splices
 from mt.core.installation import optional_packages
-from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
+from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, untranslated_passage
 from mt.formats.layout import cut_paragraphs
-from mt.formats.markdown_inline import LINE_BREAK, PUNCTUATION, SPECIAL, TAG, coded_markdown, written_markdown
+from mt.formats.markdown_inline import LINE_BREAK, PUNCTUATION, SPECIAL, TAG, coded_markdown, write_markdown
 from mt.formats.web_page import BRANCH, EXPRESSION, NO_PROSE, TEMPLATE, VALUE, page_passages
 
 if TYPE_CHECKING:
@@ -123,17 +123,17 @@ class Page:
 
     def __init__(self, text: str, markdown: "MarkdownIt", environment: dict[str, dict]) -> None:
         self._text = text
-        self.body = PROGRAM.sub(_hidden, FRONT_MATTER.sub(_blanked, text, count=1))
+        self.body = PROGRAM.sub(_hide_program, FRONT_MATTER.sub(_replace_by_spaces, text, count=1))
         """The text that is parsed, of the same length as the page's text."""
         self.tokens = markdown.parse(self.body, environment)
-        content = PROGRAM.sub(lambda match: match[0] if match["jsx"] else _blanked(match), text)
+        content = PROGRAM.sub(lambda match: match[0] if match["jsx"] else _replace_by_spaces(match), text)
         self.links = [(*match.span("anchor"), unquote(match["anchor"]).lower()) for match in LINK.finditer(content)]
         """The start and the end of the anchor in each link, and the anchor."""
         self._declared = {"top"} | {match["anchor"].lower() for match in DECLARED.finditer(content)}
         self._headings = [f"{token.attrGet('id')}" for token in self.tokens if token.type == "heading_open"]
         """The anchor of each heading."""
 
-    def left_positions(self) -> Iterator[int]:
+    def untranslated_positions(self) -> Iterator[int]:
         """Yield the positions of the links whose anchor is not on the page, and of expressions that hold text."""
         targets = self._declared.union(self._headings)
         yield from (start for start, _, anchor in self.links if anchor not in targets)
@@ -151,11 +151,11 @@ def github_anchor(title: str) -> str:
     return regex.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def _blanked(match: re.Match[str]) -> str:
+def _replace_by_spaces(match: re.Match[str]) -> str:
     return re.sub(r"[^\r\n]", " ", match.group())
 
 
-def _hidden(match: re.Match[str]) -> str:
+def _hide_program(match: re.Match[str]) -> str:
     is_hidden = match["module"] or match["jsx"] and ("\n" in match[0] or match[0].startswith("<"))
     return "\ue000" * len(match[0]) if is_hidden else match[0]
 
@@ -181,7 +181,9 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
         if token.type == "container_block_open" and token.map:
             start, end = lines[token.map[0]]
             if (title := CONTAINER_TITLE.fullmatch(text[start:end].rstrip("] \t"))) and is_translatable(title["title"]):
-                passages += _passages(text, [(start + title.start("title"), start + title.end("title"))], parser, False)
+                passages += _block_passages(
+                    text, [(start + title.start("title"), start + title.end("title"))], parser, False
+                )
         if not token.map or not is_translatable(token.content):
             continue
         own_lines = lines[token.map[0] : max(token.map[1], token.map[0] + 1)]
@@ -190,15 +192,15 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
         elif token.type == "inline":
             is_cell = before in ("th_open", "td_open")
             quote = '"' * (before == "admonition_title_open")
-            spans = _spans(page.body, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
+            spans = _find_lines(page.body, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
             done = spans[-1][1] if spans else done
             is_foreign = before == "paragraph_open" and FOREIGN_BLOCK.search(token.content)
             if spans and not is_foreign and not BRANCH.search(token.content):
                 spans = [(start + len(quote), end - len(quote)) for start, end in spans]
-                passages += _passages(text, spans, parser, is_cell)
+                passages += _block_passages(text, spans, parser, is_cell)
             elif not quote:  # an admonition without a title has its type in place of it
-                passages.append(kept_passage(own_lines[0][0]))
-    passages += map(kept_passage, page.left_positions())
+                passages.append(untranslated_passage(own_lines[0][0]))
+    passages += map(untranslated_passage, page.untranslated_positions())
 
     def encode(translated: str) -> bytes:
         return (Page(translated, parser.markdown, {}).follow(page) if page.links else translated).encode()
@@ -225,7 +227,7 @@ def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parse
         yield replace(passage, write=write, start=passage.start + shift)
 
 
-def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
+def _find_lines(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
     """Find the text of a block, as markdown-it-py returns it, in the document.
 
     Args:
@@ -251,7 +253,7 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     return spans
 
 
-def _passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -> Iterator[Passage]:
+def _block_passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -> Iterator[Passage]:
     """Yield the passages of a block: one, several between lines of templates and alerts, or one for each abbreviation.
 
     Args:
@@ -271,11 +273,11 @@ def _passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -
         own_spans = list(group)
         before = "" if own_spans[0] == spans[0] else "text\n"
         if number >= 0:
-            yield from _passage(text, own_spans, parser, is_cell, before)
+            yield from _lines_passage(text, own_spans, parser, is_cell, before)
 
 
-def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Iterator[Passage]:
-    """Yield the passage for lines of a block, unless they have no words. See ``_passages``.
+def _lines_passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Iterator[Passage]:
+    """Yield the passage for lines of a block, unless they have no words. See ``_block_passages``.
 
     Args:
         before: "", or a text in place of the block's lines before them.
@@ -290,7 +292,7 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
         if translations[0] == layout.text:
             return []
         for special in (SPECIAL, PUNCTUATION):
-            written = written_markdown(translations[0], special, pipe).strip(" ")
+            written = write_markdown(translations[0], special, pipe).strip(" ")
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 rows = written.split("\n")
                 starts = gaps + gaps[-1:] * (len(rows) - len(gaps))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.formats.document import is_translatable
 from mt.formats.marks import emphasis_keys
-from mt.formats.web_page import TEMPLATE, VALUE, construct_keys, is_protected
+from mt.formats.web_page import TEMPLATE, VALUE, construct_keys, is_placeholder
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 LINE_BREAK = "\ufdd0"
@@ -39,8 +39,8 @@ INLINE_MARKUP = re.compile(
     re.DOTALL,
 )
 """An element of inline markup. The name of its group is the kind of the element."""
-COLLAPSED = re.compile(r"\[([^\[\]]+)\]\[\]")
-REPEATED = re.compile(r"\[([^\[\]]+)\]\[\1\]")
+COLLAPSED_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[\]")
+REPEATED_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 """A link whose text is the name of its target, which need not be repeated."""
 SPECIAL = re.compile(r"\\(?![^\W_]|\s)|[`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
 """A character of a translation that would be read as markup, and needs a backslash."""
@@ -55,15 +55,15 @@ BEGINS_BLOCK = re.compile(
 
 def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
     """Return Markdown text with its inline markup as codes."""
-    plain = COLLAPSED.sub(r"[\1][\1]", plain)
-    plain = INLINE_MARKUP.sub(lambda match: _with_target(match, references), plain)
+    plain = COLLAPSED_REFERENCE.sub(r"[\1][\1]", plain)
+    plain = INLINE_MARKUP.sub(lambda match: _repeat_target(match, references), plain)
     text = ""
     marks: list[Mark] = []
     done = 0
     for match in INLINE_MARKUP.finditer(plain):
         text += plain[done : match.start()]
         content = match.group()
-        if keys := _keys(match, references):
+        if keys := _element_keys(match, references):
             is_break = match.lastgroup == "hard_break" or keys[0] == "br"
             marks.append(Mark(len(text), len(text) + len(content), *keys, ends_text=is_break))
         text += content[match.lastgroup == "escape" and not keys :]
@@ -71,7 +71,7 @@ def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
     return coded_text(text + plain[done:], marks)
 
 
-def written_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str:
+def write_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str:
     """Return a translation in Markdown.
 
     Args:
@@ -81,17 +81,17 @@ def written_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> s
     """
     parts = coded.parts()
     parts[::2] = (special.sub(r"\\\g<0>", part).replace("|", pipe) for part in parts[::2])
-    return REPEATED.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_flanked(parts))))
+    return REPEATED_REFERENCE.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_attach_delimiters(parts))))
 
 
-def _with_target(inline: re.Match[str], references: Collection[str]) -> str:
+def _repeat_target(inline: re.Match[str], references: Collection[str]) -> str:
     """Return a match of INLINE_MARKUP. If it is a link whose text is the name of its target, the name is repeated."""
     name = " ".join(inline.group()[1:-1].split())
     is_link = inline.lastgroup == "reference" and name.casefold() in references and is_translatable(name)
     return f"{inline.group()}[{name}]" if is_link and len(name) > 1 else inline.group()
 
 
-def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
+def _element_keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
     """Return which element a match of INLINE_MARKUP starts and which it ends, so that starts and ends can be paired.
 
     Returns:
@@ -103,7 +103,7 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
         case "escape" if content[1] not in "{}":
             return None
         case "template":
-            if content[1] not in "{%" and is_protected(content) and not SPECIAL.search(content):
+            if content[1] not in "{%" and is_placeholder(content) and not SPECIAL.search(content):
                 return None
             return construct_keys(content)
         case "open":
@@ -129,7 +129,7 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
     return "", ""
 
 
-def _flanked(parts: list[str]) -> list[str]:
+def _attach_delimiters(parts: list[str]) -> list[str]:
     """Move delimiters of emphasis to the border of a word, where CommonMark does not read them as text.
 
     Args:
@@ -143,17 +143,17 @@ def _flanked(parts: list[str]) -> list[str]:
         is_closing = delimiter in unclosed
         unclosed ^= {delimiter}
         if is_closing:
-            parts[index - 1], parts[index + 1] = _moved_outward(delimiter, before, after)
+            parts[index - 1], parts[index + 1] = _move_outward(delimiter, before, after)
             following = EMPHASIS.match("".join(parts[index + 2 : index + 3]))
             if not after and following and following[0] not in unclosed:
                 parts[index + 1] = " "  # otherwise the delimiters of two neighbors would be read as one
         else:
-            inner, outer = _moved_outward(delimiter, after[::-1], before[::-1])
+            inner, outer = _move_outward(delimiter, after[::-1], before[::-1])
             parts[index - 1], parts[index + 1] = outer[::-1], inner[::-1]
     return parts
 
 
-def _moved_outward(delimiter: str, inner: str, outer: str) -> tuple[str, str]:
+def _move_outward(delimiter: str, inner: str, outer: str) -> tuple[str, str]:
     """Return the texts inside and outside of a closing delimiter after moving it before blanks, or behind the word that
     it divides.
 

@@ -40,7 +40,7 @@ def find_pairs(text: str) -> list[tuple[Mark, Mark]]:
     nested."""
     if not MARK_TRIGGER.search(text):
         return []
-    marks = [_mark(match) for match in MARK.finditer(text)]
+    marks = [_read_mark(match) for match in MARK.finditer(text)]
     pairs = [(marks[opening], marks[closing]) for opening, closing in nested_pairs(marks).items()]
     return sorted(pair for pair in pairs if _is_pair(text[pair[0].end : pair[1].start], pair[0].opens))
 
@@ -48,7 +48,7 @@ def find_pairs(text: str) -> list[tuple[Mark, Mark]]:
 def mark_keys(text: str) -> tuple[str, str]:
     """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
     match = MARK.fullmatch(text)
-    return _mark(match)[2:4] if match else ("", "")
+    return _read_mark(match)[2:4] if match else ("", "")
 
 
 def emphasis_keys(match: re.Match[str] | regex.Match[str], in_words: bool = False) -> tuple[str, str]:
@@ -65,7 +65,7 @@ def emphasis_keys(match: re.Match[str] | regex.Match[str], in_words: bool = Fals
     return match[0] if opens else "", match[0] if closes else ""
 
 
-def _mark(match: regex.Match[str]) -> Mark:
+def _read_mark(match: regex.Match[str]) -> Mark:
     kind = match.lastgroup or ""
     name = match[kind]
     opens, closes = "", ""

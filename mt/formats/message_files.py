@@ -13,7 +13,7 @@ from mt.core.coded_text import Splice
 from mt.core.errors import InputError
 from mt.core.installation import optional_packages
 from mt.core.language import base_language, english_name
-from mt.formats.document import Document, Languages, Passage, decode_utf8, kept_passage, replaced_passage
+from mt.formats.document import Document, Languages, Passage, decode_utf8, replacement_passage, untranslated_passage
 from mt.formats.layout import BREAK, cut_paragraphs
 from mt.formats.messages import has_alternatives
 from mt.formats.string_files import is_text
@@ -62,14 +62,14 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
         value, span = json.loads(string["string"]), string.span("string")
         key = ".".join(map(str, keys))
         if keys == ["@@locale"]:
-            languages.refuse_other(value)
+            languages.check_language(value)
             changes.append(Splice(*span, escape(languages.target.replace("-", "_"))))
         is_skipped = str(*keys[:1]).startswith("@") or (is_extension and keys[1:] != ["message"])
         if not is_skipped and is_text(value):
             passages.append(
-                kept_passage(span[0], key)
+                untranslated_passage(span[0], key)
                 if may_have_alternatives and has_alternatives(value)
-                else replaced_passage(*span, cut_paragraphs(value), escape, key, "javascript-format")
+                else replacement_passage(*span, cut_paragraphs(value), escape, key, "javascript-format")
             )
     return Document(text, passages, changes=changes)
 
@@ -112,16 +112,16 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         for root in reader.compose_all(text):
             key, tree = _source_tree(root, languages)
             if key:
-                code = _dumped(languages.target.replace("_", "-"), key.style, False)
+                code = _dump_scalar(languages.target.replace("_", "-"), key.style, False)
                 changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
             scalars = _yaml_scalars(tree, key.value if key else "", False, set())
             for name, node, is_inside in scalars:
                 if is_text(node.value):
                     start, end = node.start_mark.index, node.end_mark.index
                     old = PROPERTIES.sub("", text[start:end])
-                    write = partial(_written_yaml, old, node.style, is_inside)
+                    write = partial(_write_yaml, old, node.style, is_inside)
                     layout = cut_paragraphs(node.value, syntax="printf")
-                    passages.append(replaced_passage(end - len(old), end, layout, write, name, "ruby-format"))
+                    passages.append(replacement_passage(end - len(old), end, layout, write, name, "ruby-format"))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1} " if mark else ""
@@ -149,7 +149,7 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
         if len(trees) > 1:
             raise InputError(f"has texts in {', '.join(trees)}, but not in {languages.source}; add these")
         if trees and len(pairs) == 1:
-            languages.refuse_other(*trees)
+            languages.check_language(*trees)
         return None, root
     if any(base_language(code) == target for code in trees):
         raise InputError(
@@ -182,10 +182,10 @@ def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> It
         yield from _yaml_scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
 
 
-def _written_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
+def _write_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
     """Return a string in the style of the scalar ``old``, or in quotation marks if that style cannot hold it."""
     if style not in ("|", ">"):
-        return _dumped(new, style, is_inside)
+        return _dump_scalar(new, style, is_inside)
     line_end = "\r\n" if "\r\n" in old else "\n"
     block = BLOCK_SCALAR.match(old)
     if block:
@@ -194,23 +194,23 @@ def _written_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str
         body = "\n".join(f"{block[3]}{line}" if line else "" for line in lines)
         written = block[1].replace("\r", "") + body + "\n"
         rest = old[len(old.rstrip()) :].replace("\r", "")[1:]
-        if _loads(written + rest) == new:
+        if _load_scalar(written + rest) == new:
             return (written + rest).replace("\n", line_end)
-    return _dumped(new, '"', is_inside) + line_end
+    return _dump_scalar(new, '"', is_inside) + line_end
 
 
-def _loads(scalar: str) -> object:
+def _load_scalar(scalar: str) -> object:
     try:
         return yaml.safe_load(f"key: {scalar}")["key"]
     except yaml.YAMLError:
         return None
 
 
-def _dumped(new: str, style: str | None, is_inside: bool) -> str:
+def _dump_scalar(new: str, style: str | None, is_inside: bool) -> str:
     """Return a string in one line."""
     style = '"' if BREAK.search(new) else style
     quoted = json.dumps(new, ensure_ascii=False)
-    if style == '"' and _loads(quoted) == new:
+    if style == '"' and _load_scalar(quoted) == new:
         return quoted
     dumped = yaml.safe_dump(
         [new], default_style=style, default_flow_style=is_inside, allow_unicode=True, width=float("inf")

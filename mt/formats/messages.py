@@ -101,9 +101,9 @@ def message_arguments(text: str) -> list[Argument]:
     return arguments
 
 
-def syntax_of(flags: Iterable[str]) -> str:
+def placeholder_syntax(flags: Iterable[str]) -> str:
     """Return the syntax of the flags of an entry, a key of SYNTAXES, whatever their order; "" if there is none."""
-    languages = _languages(flags)
+    languages = _flag_languages(flags)
     return next((syntax for syntax, names in LANGUAGES.items() if names & languages), "")
 
 
@@ -125,7 +125,7 @@ def directive_changes(source: str, translation: str, flags: Iterable[str]) -> li
         translation: The translation of ``source``. It has the same placeholders in braces.
         flags: The flags of the entry, which name the programming language.
     """
-    languages = _languages(flags)
+    languages = _flag_languages(flags)
     if not languages:
         return []
     changes: list[Splice] = []
@@ -152,11 +152,11 @@ def directive_changes(source: str, translation: str, flags: Iterable[str]) -> li
     return sorted(changes + numbered)
 
 
-def _languages(flags: Iterable[str]) -> set[str]:
+def _flag_languages(flags: Iterable[str]) -> set[str]:
     return {flag.removesuffix("-format") for flag in flags if flag.endswith("-format") and not flag.startswith("no-")}
 
 
-def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool:
+def has_same_placeholders(source: str, translation: str, syntax: str = "") -> bool:
     """Return whether a program can use a translation: it has the placeholders of its source, in any order.
 
     Of a message with several texts, each is compared with its translation.
@@ -165,17 +165,17 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
         syntax: See ``LayoutLine``.
     """
     try:
-        (frame, texts), (other_frame, others) = _parts(source), _parts(translation)
+        (frame, texts), (other_frame, others) = _split_message(source), _split_message(translation)
     except ValueError:
         return False
     if len(texts) > 1 or len(others) > 1:
         pairs = zip(texts, others, strict=False)
-        return frame == other_frame and all(has_placeholders_of(*pair, syntax) for pair in pairs)
+        return frame == other_frame and all(has_same_placeholders(*pair, syntax) for pair in pairs)
     patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
     return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
 
 
-def _parts(text: str) -> tuple[list[list[str]], list[str]]:
+def _split_message(text: str) -> tuple[list[list[str]], list[str]]:
     """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
     the one around the arguments."""
     arguments = message_arguments(text)

@@ -12,7 +12,7 @@ from mt.formats.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage
 from mt.formats.office_paragraphs import INNER, OfficeDialect, Part
 
 
-def _roles(names: dict[str, str]) -> dict[str, str]:
+def _role_by_element(names: dict[str, str]) -> dict[str, str]:
     """Return the role of each element, given the names of the elements of each role."""
     return {name: role for role, elements in names.items() for name in elements.split()}
 
@@ -24,7 +24,7 @@ WORD = OfficeDialect(
         "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
         "http://purl.oclc.org/ooxml/wordprocessingml/main",
     ),
-    _roles(
+    _role_by_element(
         {
             "paragraph": "p",
             "run": "r",
@@ -43,7 +43,7 @@ ODF = OfficeDialect(
     "ODT",
     r"content\.xml|styles\.xml",  # styles.xml holds headers and footers
     ("urn:oasis:names:tc:opendocument:xmlns:text:1.0",),
-    _roles(
+    _role_by_element(
         {
             "paragraph": "p h",
             "wrapper": "span a meta text-input",
@@ -63,7 +63,7 @@ SEPARATOR = "\0"
 """Stands between the parts in the text of the document. XML cannot contain it."""
 
 
-def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retranslate: bool) -> Document:
+def _read_archive(dialect: OfficeDialect, content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a file. Its paragraphs, also those of tables, headers, footers, notes and text boxes, are passages.
 
     Raises:
@@ -96,7 +96,7 @@ def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retransl
     return Document(SEPARATOR.join(texts), passages, partial(_write_members, members, encoders), unit="paragraph")
 
 
-read_docx, read_odt = partial(_read, WORD), partial(_read, ODF)
+read_docx, read_odt = partial(_read_archive, WORD), partial(_read_archive, ODF)
 
 
 def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, bytes]]:

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 
 from mt.core.coded_text import CodedText, Mark, Splice, apply_splices, coded_text
 from mt.core.errors import InputError
-from mt.formats.document import Passage, is_translatable, kept_passage
+from mt.formats.document import Passage, is_translatable, untranslated_passage
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.tags import NO_XML_CHARACTER, decode
 from mt.formats.xml_elements import Element, read_elements
@@ -129,9 +129,9 @@ class Part:
         for paragraph in self._paragraphs(level=0):
             start = self._content_start(paragraph) + offset
             try:
-                pieces = self._pieces(paragraph)
+                pieces = self._split_paragraph(paragraph)
             except (UnsupportedParagraphError, RecursionError):
-                yield kept_passage(start)
+                yield untranslated_passage(start)
                 continue
             layouts = tuple(piece.layout for piece in pieces if isinstance(piece, Segment))
             if layouts:
@@ -168,25 +168,25 @@ class Part:
         properties = [child.end for child in element.children if child.name.endswith("Pr")]
         return max([element.content_start, *properties])
 
-    def _run(self, properties: str) -> tuple[str, str]:
+    def _run_tags(self, properties: str) -> tuple[str, str]:
         """Return the tags around the text of a run."""
         prefix = self._prefixes[0]
         if not self._dialect.has_runs:
             return "", ""
         return f'<{prefix}r>{properties}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>"
 
-    def _pieces(self, paragraph: Element) -> list[str | Segment]:
+    def _split_paragraph(self, paragraph: Element) -> list[str | Segment]:
         """Return the content of a paragraph: segments, and the XML between them."""
         pieces: list[str | Segment] = []
-        atoms = pair_fields(self._atoms(paragraph, None if self._dialect.has_runs else ""))
+        atoms = pair_fields(self._content_atoms(paragraph, None if self._dialect.has_runs else ""))
         for is_break, group in groupby(atoms, lambda atom: atom.role in BREAKS):
             part = list(group)
             words = "".join(atom.content for atom in part if atom.role == "text")
             is_kept = is_break or not is_translatable(decode(words, "xml"))
-            pieces.append(joined_xml(part) if is_kept else self._segment(part))
+            pieces.append(join_xml(part) if is_kept else self._make_segment(part))
         return pieces
 
-    def _atoms(self, element: Element, text_properties: str | None, run: str | None = None) -> Iterator[Atom]:
+    def _content_atoms(self, element: Element, text_properties: str | None, run: str | None = None) -> Iterator[Atom]:
         """Yield the atoms of the content of an element.
 
         Args:
@@ -203,14 +203,14 @@ class Part:
             if text and text_properties is not None:
                 if "<" in text:
                     raise UnsupportedParagraphError
-                start_tags, end_tags = self._run(text_properties)
+                start_tags, end_tags = self._run_tags(text_properties)
                 yield Atom("text", f"{start_tags}{text}{end_tags}", text, text_properties)
             if child:
                 position = child.end
-                yield from self._atoms_of(child, text_properties, run)
+                yield from self._element_atoms(child, text_properties, run)
 
-    def _atoms_of(self, element: Element, text_properties: str | None, run: str | None) -> Iterator[Atom]:
-        """Yield the atoms that an element is. The arguments are those of ``_atoms`` for the element around it."""
+    def _element_atoms(self, element: Element, text_properties: str | None, run: str | None) -> Iterator[Atom]:
+        """Yield the atoms of one element. See ``_content_atoms``, which is called for its parent, for the arguments."""
         role, prefix = self._role(element), self._prefixes[0]
         xml = element.xml
         if run is not None:
@@ -220,17 +220,17 @@ class Part:
         if role == "run":
             properties = self.text[element.content_start : self._content_start(element)]
             properties = re.sub(rf"<{prefix}(?:lang|noProof)\b[^>]*/>", "", properties)
-            yield from self._atoms(element, None, properties if properties.count("<") > 2 else "")
+            yield from self._content_atoms(element, None, properties if properties.count("<") > 2 else "")
         elif role == "text":
-            yield from self._atoms(element, run or "")
+            yield from self._content_atoms(element, run or "")
         elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
-            yield from self._atoms(element, text_properties)
+            yield from self._content_atoms(element, text_properties)
         elif role == "wrapper":
             # The element sdt may hold nothing but its properties and sdtContent, so the two are one border.
             inner = next((child for child in element.children if child.name == "sdtContent"), element)
-            yield from bordered(
+            yield from enclose_atoms(
                 self.text[element.start : self._content_start(inner)],
-                pair_fields(self._atoms(inner, text_properties)),
+                pair_fields(self._content_atoms(inner, text_properties)),
                 self.text[inner.content_end : element.end],
                 element.name,
             )
@@ -242,19 +242,19 @@ class Part:
         elif role != "dropped":
             yield Atom("break" if role == "break" else "code", xml)
 
-    def _segment(self, atoms: Sequence[Atom]) -> Segment:
+    def _make_segment(self, atoms: Sequence[Atom]) -> Segment:
         """Return a segment whose formatting and codes are tags."""
         weights: Counter[str] = Counter()
         for atom in atoms:
             weights[atom.properties] += len(atom.content) * (atom.role == "text")
         base = current = weights.most_common(1)[0][0]
-        run_end = self._run(base)[1]
+        run_end = self._run_tags(base)[1]
         text = ""
         marks: list[Mark] = []
 
         def add_code(xml: str, opens: str = "", closes: str = "") -> None:
             nonlocal text
-            xml = f"{run_end}{xml}{self._run(current)[0]}"
+            xml = f"{run_end}{xml}{self._run_tags(current)[0]}"
             marks.append(Mark(len(text), len(text) + len(xml), opens, closes))
             text += xml
 
@@ -278,7 +278,7 @@ class Part:
                 add_code(atom.xml, *((atom.content, "") if atom.role == "open" else ("", atom.content)))
         set_format(base)
         layout = cut_paragraphs(coded_text(text, marks, lambda part: decode(part, "xml")), flows=True)
-        return Segment(layout, *self._run(base), ["".join(self._run(properties)) for properties in weights])
+        return Segment(layout, *self._run_tags(base), ["".join(self._run_tags(properties)) for properties in weights])
 
 
 def write_paragraph(
@@ -309,8 +309,8 @@ def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
             opening, content = field[:size], field[size:]
             instruction = "".join(part.content for part in opening if part.role == "instruction")
             is_translated = TRANSLATED_FIELD.match(instruction)
-            code = [Atom("code", joined_xml([*field, atom]))]
-            paired[start:] = bordered(joined_xml(opening), content, atom.xml, FIELD) if is_translated else code
+            code = [Atom("code", join_xml([*field, atom]))]
+            paired[start:] = enclose_atoms(join_xml(opening), content, atom.xml, FIELD) if is_translated else code
             continue
         if atom.role == "begin":
             unclosed.append(len(paired))
@@ -318,12 +318,12 @@ def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
     return [atom._replace(role="break") if atom.role in ("begin", "end") else atom for atom in paired]
 
 
-def bordered(opening: str, content: Sequence[Atom], closing: str, key: str) -> list[Atom]:
+def enclose_atoms(opening: str, content: Sequence[Atom], closing: str, key: str) -> list[Atom]:
     """Return the atoms of an element or field, whose borders are breaks if it has a break inside of it."""
     has_break = any(atom.role in BREAKS for atom in content)
     first, last = ("break", "break") if has_break else ("open", "close")
     return [Atom(first, opening, key), *content, Atom(last, closing, key)]
 
 
-def joined_xml(atoms: Iterable[Atom]) -> str:
+def join_xml(atoms: Iterable[Atom]) -> str:
     return "".join(atom.xml for atom in atoms)

@@ -16,7 +16,7 @@ from mt.core.language import base_language
 from mt.formats.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import cut_paragraphs
-from mt.formats.messages import syntax_of
+from mt.formats.messages import placeholder_syntax
 from mt.formats.po_entries import Entry, format_statement, parse_entries
 
 PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
@@ -93,7 +93,7 @@ def parse_plural_rule(header: str) -> PluralRule | None:
     return PluralRule(header, forms, singular if forms > 1 else None, is_rare)
 
 
-class _File:
+class PoFile:
     """A parsed PO file: its text, its entries, and the fields of its header.
 
     Raises:
@@ -138,7 +138,7 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
     Raises:
         InputError: The content is no PO file, or its header names another target language.
     """
-    file = _File(content)
+    file = PoFile(content)
     if file.language and not languages.match(languages.source, file.language):
         raise InputError(
             f"is a translation into {file.language} by its header, and the model translates into {languages.target}; "
@@ -153,7 +153,7 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
             translated += 1
             continue
         flags = entry.flag_names
-        layouts = tuple(cut_paragraphs(source, True, syntax_of(flags)) for source in entry.sources)
+        layouts = tuple(cut_paragraphs(source, True, placeholder_syntax(flags)) for source in entry.sources)
         write = partial(_translate_entry, entry, rule, retranslate)
         passages.append(Passage(layouts, write, entry.start, flags=flags))
     is_plural = any(entry.is_plural for entry in file.entries)
@@ -175,7 +175,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
     Raises:
         InputError: The content is no PO file, or its header names a third language.
     """
-    file = _File(content)
+    file = PoFile(content)
     codes = [base_language(code) for code in (source, target)]
     if file.language and base_language(file.language) not in codes:
         raise InputError(
@@ -220,10 +220,10 @@ def _translate_entry(
             forms[number] = singular
         if not retranslate:
             forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
-    return [*entry.added_fuzzy(), entry.replaced_forms(forms)]
+    return [*entry.add_fuzzy_flag(), entry.replace_forms(forms)]
 
 
-def _complete_header(file: _File, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
+def _complete_header(file: PoFile, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
     """Return the changes that complete the header: its encoding, its language and, if there is a rule, its plurals.
 
     A file without a header gets one. A header that is completed loses its flag ``fuzzy``.
@@ -255,4 +255,4 @@ def _complete_header(file: _File, languages: Languages, rule: PluralRule | None)
     unset_fuzzy = [
         Splice(*comment.span(), re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", comment.group())) for comment in header.flags
     ]
-    return header.replaced_forms([text]), *unset_fuzzy
+    return header.replace_forms([text]), *unset_fuzzy

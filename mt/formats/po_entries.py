@@ -80,7 +80,7 @@ class Entry:
         """Whether the translation still has to be reviewed by a person."""
         return "fuzzy" in self.flag_names
 
-    def added_fuzzy(self) -> list[Splice]:
+    def add_fuzzy_flag(self) -> list[Splice]:
         """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
         if self.is_fuzzy:
             return []
@@ -89,7 +89,7 @@ class Entry:
             return [Splice(position, position, " fuzzy,")]
         return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
 
-    def replaced_forms(self, forms: Sequence[str]) -> Splice:
+    def replace_forms(self, forms: Sequence[str]) -> Splice:
         """Return the change that replaces the translation by other ``forms``."""
         statements = (
             format_statement(f"msgstr[{number}]" if self.is_plural else "msgstr", form, self.line_end)
@@ -111,7 +111,7 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
         statement = STATEMENT.match(text, position)
         if statement is None:
             shown = repr(text[position : position + 60].splitlines()[0])
-            raise _error(text, position, "a text without a keyword" if text[position] == '"' else shown)
+            raise _syntax_error(text, position, "a text without a keyword" if text[position] == '"' else shown)
         if statement["comment"]:
             comments.append(statement)
             if statement["comment"].startswith("#~"):  # an obsolete entry, which the comments before it belong to
@@ -119,7 +119,7 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
         elif statement["keyword"]:
             previous, keyword = keyword, statement["keyword"]
             if previous not in PREDECESSORS[keyword]:
-                raise _error(text, position, f"{keyword} behind {previous or 'no msgid'}")
+                raise _syntax_error(text, position, f"{keyword} behind {previous or 'no msgid'}")
             if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
                 previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
                 entries.append(Entry(next(previous_msgids, position), line_end, comments))
@@ -128,7 +128,7 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
                 _add_text(entries[-1], statement)
         position = statement.end()
     if keyword not in ("", "domain", "msgstr"):
-        raise _error(text, position, f"the entry of line {line_number(text, entries[-1].start)} has no msgstr")
+        raise _syntax_error(text, position, f"the entry of line {line_number(text, entries[-1].start)} has no msgstr")
     if not entries and text.strip():
         raise InputError("is no PO file: there is no msgid in it; give the right file")
     return entries
@@ -138,9 +138,9 @@ def _add_text(entry: Entry, statement: re.Match[str]) -> None:
     """Add the text of a statement, which STATEMENT has matched, to its entry."""
     keyword = statement["keyword"]
     matches = STRING_OR_COMMENT.finditer(statement.string, *statement.span("strings"))
-    strings = [_unescape(match) for match in matches if match[1] is not None]
+    strings = [_unescape_string(match) for match in matches if match[1] is not None]
     if not strings:
-        raise _error(statement.string, statement.start(), f"{keyword} without a string in quotation marks")
+        raise _syntax_error(statement.string, statement.start(), f"{keyword} without a string in quotation marks")
     if keyword != "msgstr":
         entry.texts[keyword] = "".join(strings)
         return
@@ -148,14 +148,14 @@ def _add_text(entry: Entry, statement: re.Match[str]) -> None:
     if statement["form"] != expected_form or (entry.forms and not entry.is_plural):
         name = statement.group().removesuffix(statement["strings"])
         expected = f"msgstr[{expected_form}] comes next" if entry.is_plural else "the entry needs exactly one msgstr"
-        raise _error(statement.string, statement.start(), f"{name}, but {expected}")
+        raise _syntax_error(statement.string, statement.start(), f"{name}, but {expected}")
     if not entry.forms:
         entry.forms_start = statement.start()
     entry.forms_end = statement.end()
     entry.forms.append("".join(strings))
 
 
-def _unescape(string: re.Match[str]) -> str:
+def _unescape_string(string: re.Match[str]) -> str:
     """Return the text that a string in quotation marks stands for: with escape sequences such as ``\\n`` replaced."""
 
     def character(escape: re.Match[str]) -> str:
@@ -163,13 +163,13 @@ def _unescape(string: re.Match[str]) -> str:
         if octal or hexadecimal:
             return chr(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
         if letter not in PO_ESCAPED:
-            raise _error(string.string, string.start(), f"\\{letter} is no escape sequence")
+            raise _syntax_error(string.string, string.start(), f"\\{letter} is no escape sequence")
         return PO_ESCAPED[letter]
 
     return PO_ESCAPE.sub(character, string[1])
 
 
-def _error(text: str, position: int, reason: str) -> InputError:
+def _syntax_error(text: str, position: int, reason: str) -> InputError:
     return InputError(
         f"line {line_number(text, position)} is no PO: {reason}; correct the line (msgfmt -c checks the file)"
     )

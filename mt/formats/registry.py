@@ -15,7 +15,7 @@ from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
 from mt.core.language import base_language, is_registered
 from mt.core.text_files import TO_UTF_8, describe_binary, encoding_of_bom
-from mt.formats.document import Document, Languages, convert_to_utf8, read_whole, utf_16_encoding
+from mt.formats.document import Document, Languages, convert_to_utf8, read_content, utf_16_encoding
 from mt.formats.markdown import read_markdown
 from mt.formats.message_files import read_json_messages, read_yaml_messages
 from mt.formats.office import read_docx, read_odt
@@ -69,9 +69,9 @@ LINES_SUFFIX = re.compile(
     r"|test|valid|lower|tc|clean|detok|prediction|hypothesis|translation|output|lines?|segments)\d*|\d{2,}|\S*\s.*))?"
 )
 """A suffix that says nothing about the structure of a text, beside the codes of languages."""
-NO_CODE = re.compile(r"\.(?:asm|bak|hbs|in|lit|mac|run|scc|scr|sh|slk|ts)")
+OTHER_FILE_SUFFIX = re.compile(r"\.(?:asm|bak|hbs|in|lit|mac|run|scc|scr|sh|slk|ts)")
 """A suffix of other files than texts in the language with this code."""
-WAYS_OUT = {
+CONVERSION_ADVICE = {
     "save the column with the texts as .txt": ".csv .tsv .xlsx",
     "unpack it, and translate its .xhtml files": ".epub",
     "convert it to .srt or .vtt": ".ass .ttml",
@@ -84,7 +84,7 @@ FORMAT_BY_ROOT: dict[str, DocumentFormat] = {"resources": "android", "xliff": "x
 XML_ROOT = re.compile(r"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
 KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
 """A part of messages on files with unknown suffixes."""
-AS_LINES = "format=lines reads it as lines of text"
+LINES_ADVICE = "format=lines reads it as lines of text"
 
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
@@ -122,8 +122,10 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
     if kind:
         advice = f"convert it, or set format ({KNOWN_SUFFIXES})"
-        advice = next((way for way, suffixes in WAYS_OUT.items() if suffix in suffixes.split()), advice)
-        raise InputError(f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {AS_LINES}'}")
+        advice = next((way for way, suffixes in CONVERSION_ADVICE.items() if suffix in suffixes.split()), advice)
+        raise InputError(
+            f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {LINES_ADVICE}'}"
+        )
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
     return "lines"
@@ -138,7 +140,11 @@ def is_for_lines(suffix: str) -> bool:
     if LINES_SUFFIX.fullmatch(suffix):
         return True
     code = suffix[1:]
-    return is_registered(code) and (len(base_language(code)) == 2 or len(code) > 3) and not NO_CODE.fullmatch(suffix)
+    return (
+        is_registered(code)
+        and (len(base_language(code)) == 2 or len(code) > 3)
+        and not OTHER_FILE_SUFFIX.fullmatch(suffix)
+    )
 
 
 def read_document(
@@ -155,14 +161,14 @@ def read_document(
     Raises:
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
-    content = read_whole(path)
+    content = read_content(path)
     try:
         content, convert_back = convert_to_utf8(content)
         if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
             raise InputError(f"is {binary}; give the right file")
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
+        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {LINES_ADVICE}"
         raise InputError(f"{path}: {error}{advice}") from None
     passages = [
         passage
@@ -172,7 +178,7 @@ def read_document(
     return replace(
         document,
         passages=passages,
-        left_out=len(document.passages) - len(passages),
+        skipped=len(document.passages) - len(passages),
         encode=lambda text: convert_back(document.encode(text)),
     )
 
@@ -181,7 +187,7 @@ def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path
     """Return the reader of pairs for a document format, given the parser of its content and two language codes."""
 
     def read(path: Path, columns: Columns) -> Pairs:
-        content = read_whole(path)
+        content = read_content(path)
         try:
             yield from parse(content, *map(str, columns))
         except InputError as error:

@@ -19,9 +19,9 @@ from mt.formats.document import (
     decode_utf8,
     decode_xml,
     is_translatable,
-    kept_passage,
     line_number,
-    replaced_passage,
+    replacement_passage,
+    untranslated_passage,
 )
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import cut_paragraphs
@@ -29,7 +29,7 @@ from mt.formats.messages import MESSAGE
 from mt.formats.tags import CDATA, coded_markup
 from mt.formats.xml_elements import Element, read_elements, write_cdata
 
-CODE = regex.compile(
+CODE_VALUE = regex.compile(
     r"(?:rgb|hsl)a?\([^()]*\)|(?:url|var|calc)\(.*\)"  # CSS
     r"|(?:text|image|application|audio|video|font|multipart|message)/[\w.+*-]+"  # a media type
     r"|[a-z]{2,3}(?:[-_][A-Z][a-z]{3})?[-_][A-Z]{2}|[a-z]{2,3}[-_](?:Hans|Hant|Latn|Cyrl|Arab)"  # a locale
@@ -46,11 +46,11 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 def is_text(value: str) -> bool:
     """Return whether a value is a text to translate, and not a code such as a color, a link, a name or a date."""
     value = value.strip()
-    is_code = CODE.fullmatch(value) or NON_TRANSLATABLE.fullmatch(value)
+    is_code = CODE_VALUE.fullmatch(value) or NON_TRANSLATABLE.fullmatch(value)
     return is_translatable(value) and (not is_code or MESSAGE.search(value) is not None)
 
 
-def escapes(signs: str, letters: str) -> dict[int, str]:
+def escape_table(signs: str, letters: str) -> dict[int, str]:
     """Return the table for ``str.translate`` that puts a backslash before each sign, and writes letters of ESCAPED."""
     return str.maketrans({sign: f"\\{sign}" for sign in signs} | {ESCAPED[letter]: f"\\{letter}" for letter in letters})
 
@@ -71,7 +71,7 @@ PROPERTY = re.compile(
     re.DOTALL,
 )
 """A comment, or a key and its value. Key and value may continue in the next line after a backslash."""
-PROPERTY_ESCAPES = escapes("\\", "tnrf")
+PROPERTY_ESCAPES = escape_table("\\", "tnrf")
 ARGUMENT = re.compile(r"\{\d+[,}]")
 """An argument of java.text.MessageFormat, such as {0}. A text with arguments writes an apostrophe twice."""
 
@@ -107,7 +107,7 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
         elif ARGUMENT.search(value):
             value, write = value.replace("''", "'"), escape_message
         layout = cut_paragraphs(value, accelerators=True)
-        passages.append(replaced_passage(*line.span("value"), layout, write, unescape(line["key"]), flag))
+        passages.append(replacement_passage(*line.span("value"), layout, write, unescape(line["key"]), flag))
     return Document(text, passages, lambda rendered: rendered.encode(encoding, "java_escape"))
 
 
@@ -129,7 +129,7 @@ APPLE_ENTRY = re.compile(
 )
 """An entry, a comment or whitespace."""
 APPLE_OCTAL = re.compile(r"(\\\\)|\\(?:([0-7]{1,3})|(?=[\r\n]))")
-APPLE_ESCAPES = escapes('"\\', "ntr")
+APPLE_ESCAPES = escape_table('"\\', "ntr")
 
 
 def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -150,7 +150,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
             value, key = _unescape_apple(statement["value"][1:-1]), _unescape_apple(statement["key"].strip('"'))
             if is_text(value):
                 layout = cut_paragraphs(value, syntax="printf")
-                passages.append(replaced_passage(*statement.span("value"), layout, _quote_apple, key, "objc-format"))
+                passages.append(replacement_passage(*statement.span("value"), layout, _quote_apple, key, "objc-format"))
         position = statement.end()
     return Document(text, passages)
 
@@ -163,12 +163,12 @@ def _unescape_apple(text: str) -> str:
     return unescape(APPLE_OCTAL.sub(lambda match: match[1] or (match[2] and f"\\u{int(match[2], 8):04x}") or "", text))
 
 
-LISTS = {"string-array", "plurals"}
-QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
+LIST_ELEMENTS = {"string-array", "plurals"}
+QUOTED_PART = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
 """An escape sequence, a part in quotation marks, which are not shown, or whitespace, of which one space is shown."""
-COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
+COLLAPSED_SPACE = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
 """A blank that is shown only if it is an escape sequence."""
-ANDROID_ESCAPES = escapes("\\\"'", "nt")
+ANDROID_ESCAPES = escape_table("\\\"'", "nt")
 
 
 def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -194,7 +194,7 @@ def _android_strings(resources: Element) -> Iterator[tuple[str, Element]]:
         strings = []
         if element.attributes.get("type", element.name) == "string":
             strings = [(key, element)]
-        elif element.name in LISTS:
+        elif element.name in LIST_ELEMENTS:
             items = (item for item in element.children if item.name == "item")
             strings = [(f"{key}.{item.attributes.get('quantity', index)}", item) for index, item in enumerate(items)]
         for key, string in strings:
@@ -208,20 +208,20 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
     cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
-        return [kept_passage(string.start, key)]
-    kept = string.outermost(lambda part: part.name == "g")
+        return [untranslated_passage(string.start, key)]
+    kept = string.find_outermost(lambda part: part.name == "g")
     marks = [Mark(part.start - span[0], part.end - span[0]) for part in kept]
     value = coded_markup(raw.strip(), "xml", marks, cdata_is_text=True)
     has_tags = bool(value.codes)
     value = value if has_tags else CodedText(value.text.strip())
-    quoted = QUOTED.fullmatch(value.text)
+    quoted = QUOTED_PART.fullmatch(value.text)
     parts = value.parts()
     is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'
     quote = '"' if is_quoted else ""
     value = (
         value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape)
         if quote
-        else value.mapped(_android_text)
+        else value.mapped(_displayed_text)
     )
 
     def write_text(text: str) -> str:
@@ -231,17 +231,17 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
     def enclose(written: str) -> str:
         if not quote:
             sign = "\\" if written.startswith(("@", "?")) else ""
-            written = sign + COLLAPSED.sub(r"\\u0020", written)
+            written = sign + COLLAPSED_SPACE.sub(r"\\u0020", written)
         written = f"{quote}{written}{quote}"
         return write_cdata(written) if cdata else written if has_tags else escape(written)
 
     if not is_text(value.text):
         return []
     layout = cut_paragraphs(value if has_tags else value.text, syntax="printf")
-    return [replaced_passage(*span, layout, write_text, key, "c-format", enclose)]
+    return [replacement_passage(*span, layout, write_text, key, "c-format", enclose)]
 
 
-def _android_text(text: str) -> str:
+def _displayed_text(text: str) -> str:
     """Return a string without tags as Android shows it."""
-    plain = QUOTED.sub(lambda part: part[0] if part[0][0] == "\\" else part[1] if part[0][0] == '"' else " ", text)
+    plain = QUOTED_PART.sub(lambda part: part[0] if part[0][0] == "\\" else part[1] if part[0][0] == '"' else " ", text)
     return unescape(plain)

@@ -13,8 +13,8 @@ from mt.formats.document import (
     Passage,
     decode_utf8,
     is_translatable,
-    kept_passage,
-    replaced_passage,
+    replacement_passage,
+    untranslated_passage,
 )
 from mt.formats.layout import cut_paragraphs
 from mt.formats.tags import coded_markup
@@ -27,7 +27,7 @@ CUE_TIMES = re.compile(
     rf"|(?!{TIME_OF_DAY}){TIME}[ \t]*[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
 )
 """The line with the times of a subtitle, also with ``->``, without milliseconds or with additional spaces."""
-MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
+MALFORMED_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
 """A part of a line that may be meant as one with times."""
 NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
 """The number of the next subtitle, which is the last line before its times."""
@@ -35,12 +35,12 @@ VTT_NAME = re.compile(r"(?:(?>\r*\n|\r){2}[^\r\n]+|(?<![^\r\n])\d+)(?>\r*\n|\r)\
 """The number or name of the next subtitle in WebVTT, directly before its times. A name has an empty line in front."""
 LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
 LINE_END = re.compile(r"\r*\n|\r")
-NO_CUE = re.compile(
+NON_CUE_BLOCK = re.compile(
     r"(?:\A\ufeff?|(?>\r*\n|\r){2})(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)(?:(?!(?>\r*\n|\r){2}).)*+", re.DOTALL
 )
 """A WebVTT block that is no subtitle. It ends at an empty line; a line of spaces is none."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
-KEPT = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
+KEPT_CODE = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
 """A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
 SRT_TAG = re.compile(r"<(/?)(b|font|i|s|u)\b[^<]*?>|\{\\[^{}]*\}", re.IGNORECASE)
 """A tag of SubRip, or a code such as {\\an8}."""
@@ -55,7 +55,7 @@ FINAL_NOTES = re.compile(rf"(?<![\s♪♫♬])(?:(?:\s*+[♪♫♬]++)++|\s++#)\
 BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 
-def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool) -> Document:
+def _read_subtitles(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read WebVTT or SubRip subtitles. Each speech of each subtitle is a passage to translate.
 
     Times, numbers, notes, styles and settings are kept.
@@ -73,18 +73,18 @@ def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool)
     for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
         body = text[start:end]
         if is_vtt:
-            body = NO_CUE.sub(lambda block: re.sub(r"[^\r\n]", " ", block[0]), body)
+            body = NON_CUE_BLOCK.sub(lambda block: re.sub(r"[^\r\n]", " ", block[0]), body)
         name = (VTT_NAME if is_vtt else NUMBER).search(body)
-        for speech in _speeches(body[: name.start()] if name and end < len(text) else body):
-            if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
+        for speech in _split_speeches(body[: name.start()] if name and end < len(text) else body):
+            if passage := _speech_passage(text, start + speech[0], start + speech[1], is_vtt):
                 passages.append(passage)
     return Document(text, passages)
 
 
-read_srt, read_vtt = partial(_read, False), partial(_read, True)
+read_srt, read_vtt = partial(_read_subtitles, False), partial(_read_subtitles, True)
 
 
-def _speeches(body: str) -> list[tuple[int, int]]:
+def _split_speeches(body: str) -> list[tuple[int, int]]:
     """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
@@ -104,29 +104,29 @@ def _speeches(body: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
+def _speech_passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     """Return the passage of a speech, which is left as it is if it may be a misspelled line of times; None if it has no
     words."""
     notes = FINAL_NOTES.search(text, start, end)
     speech = text[start : notes.start() if notes else end]
     if not is_translatable(re.sub(CUE_TAG, "", speech)):
         return None
-    if MISSPELT_TIMES.search(speech):
-        return kept_passage(start)
+    if MALFORMED_TIMES.search(speech):
+        return untranslated_passage(start)
     if is_vtt:
-        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in KEPT.finditer(speech)])
+        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in KEPT_CODE.finditer(speech)])
     else:
-        source = coded_text(speech, list(map(_mark, SRT_TAG.finditer(speech))))
+        source = coded_text(speech, list(map(_tag_mark, SRT_TAG.finditer(speech))))
     layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
 
     def enclose(written: str) -> str:
         # Both would end the subtitle: an arrow and a blank line.
         return BLANK_LINES.sub(r"\1", written.replace("-->", "→")).lstrip("\r\n")
 
-    return replaced_passage(start, start + len(speech), layout, escape if is_vtt else str, enclose=enclose)
+    return replacement_passage(start, start + len(speech), layout, escape if is_vtt else str, enclose=enclose)
 
 
-def _mark(tag: re.Match[str]) -> Mark:
+def _tag_mark(tag: re.Match[str]) -> Mark:
     """Return the mark of a match of SRT_TAG."""
     name = (tag[2] or "").lower()
     return Mark(*tag.span(), *(("", name) if tag[1] else (name, "")))

@@ -107,14 +107,14 @@ def jsonl_pairs(path: Path, columns: Columns) -> Rows:
     for number, line in enumerate(text_lines(path), 1):
         where = f"{path}: line {number}"
         try:
-            yield _json_pair(_parsed(line, where), columns, where) if line else ("", "")
+            yield _json_pair(_parse_json(line, where), columns, where) if line else ("", "")
         except InputError as error:
             yield error
 
 
 def json_pairs(path: Path, columns: Columns) -> Rows:
     """Yield the pairs of a file with a single JSON array, which has an object or array for each pair."""
-    rows = _parsed("\n".join(text_lines(path)), str(path))
+    rows = _parse_json("\n".join(text_lines(path)), str(path))
     if not isinstance(rows, list):
         raise InputError(
             f'{path}: is no JSON array of pairs; write [{{"{columns[0]}": "…", "{columns[1]}": "…"}}, …], '
@@ -147,7 +147,7 @@ def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
     return source or "", target or ""
 
 
-def _parsed(text: str, where: str) -> object:
+def _parse_json(text: str, where: str) -> object:
     """Return the value of a text in JSON. Messages of InputError begin with ``where``."""
     try:
         return json.loads(text)

@@ -26,25 +26,25 @@ Role = Literal["text", "open", "close", "standalone", "element"]
 """``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
 
 
-def _names(text: str) -> frozenset[str]:
+def _name_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VOID = _names("area base br col embed hr img input link meta param source track wbr")
+VOID = _name_set("area base br col embed hr img input link meta param source track wbr")
 """HTML elements that never have content and have no closing tag."""
-RAW = _names("script style")
+RAW = _name_set("script style")
 """HTML elements in which ``<`` begins no tag."""
-UNTRANSLATED = RAW | _names("code kbd math pre rp rt samp svg var")
+UNTRANSLATED = RAW | _name_set("code kbd math pre rp rt samp svg var")
 """HTML elements whose content is not to be translated: programs and their output, formulas, readings of ruby."""
-SEPARATING = (UNTRANSLATED - RAW) | _names(
+SEPARATING = (UNTRANSLATED - RAW) | _name_set(
     "address article aside blockquote body br caption center dd details dialog dir div dl dt embed fieldset figcaption "
     "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no space is written."""
-CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
+CONTROLS = _name_set("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
-BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS | RAW | {"pre"}
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _name_set("embed img input object")) | CONTROLS | RAW | {"pre"}
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {
@@ -63,14 +63,14 @@ _TAG = {
     for kind, name in _NAME.items()
 }
 _RAW_END = {name: re.compile(rf"</{name}\s*+>", re.ASCII | re.IGNORECASE) for name in RAW}
-_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
+_CONSTRUCT_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
 
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _XML_REFERENCE = re.compile(
     rf"(?s:{CDATA.pattern})|&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{{1,7}})|#x0*+([0-9a-fA-F]{{1,6}}));"
 )
 NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
 
 
 class MarkupToken(NamedTuple):
@@ -93,7 +93,7 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
         cdata_is_text: Whether CDATA sections are text, not codes.
     """
     if kind == "auto":
-        return coded_text(line, _outermost(_paired_marks(line)))
+        return coded_text(line, _drop_nested(_paired_marks(line)))
     inside = {position for code in codes for position in range(code.start, code.end)}
     if cdata_is_text:
         inside.update(section.start() for section in CDATA.finditer(line))
@@ -101,11 +101,11 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
     marks = [  # whose keys are no names of tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]
-    marks += tag_marks(line, list(with_whole_elements(line, tokens, kind)), kind)
-    return coded_text(line, _outermost(marks), lambda text: decode(text, kind))
+    marks += tag_marks(line, list(merge_untranslated_elements(line, tokens, kind)), kind)
+    return coded_text(line, _drop_nested(marks), lambda text: decode(text, kind))
 
 
-def _outermost(marks: Iterable[Mark]) -> list[Mark]:
+def _drop_nested(marks: Iterable[Mark]) -> list[Mark]:
     """Return marks in order, except those inside of others."""
     outermost: list[Mark] = []
     for mark in sorted(marks):
@@ -116,7 +116,7 @@ def _outermost(marks: Iterable[Mark]) -> list[Mark]:
 
 def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
     """Yield the tags among the tokens of a text as codes. Tags are paired among them."""
-    cuts = _cuts(text, tokens) if kind == "html" else ()
+    cuts = _find_cuts(text, tokens) if kind == "html" else ()
     for index, (role, name, start, end) in enumerate(tokens):
         if role != "text":
             separates = kind == "html" and (role == "element" or name in SEPARATING)
@@ -136,7 +136,7 @@ def _paired_marks(line: str) -> Iterator[Mark]:
 
 
 @dataclass
-class _Content:
+class _OpenElement:
     """The content of an element that has been read since the last cut directly inside of it."""
 
     opening: int = -1
@@ -150,7 +150,7 @@ class _Content:
     has_cut: bool = False
 
 
-def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
+def _find_cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
     """Return the indices of the tokens at which HTML is cut, because one text ends and another begins.
 
     These are block elements, such as ``<p>`` and ``<br>``, the elements around them, elements of one name that only
@@ -158,15 +158,15 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
     break.
     """
     cuts: set[int] = set()
-    stack = [_Content()]
+    stack = [_OpenElement()]
 
-    def end_texts(content: _Content) -> None:
+    def end_texts(content: _OpenElement) -> None:
         if len(content.children) > 2 and len(content.names) == 1 and not content.is_sentence:
             cuts.update(content.children)
             content.has_cut = True
         content.children, content.names, content.is_sentence, content.has_gap = [], set(), False, True
 
-    closings = closings_of(tokens)
+    closings = match_closing_tags(tokens)
     paired = closings.keys() | closings.values()
     for index, (role, name, start, end) in enumerate(tokens):
         content = page[start:end]
@@ -180,7 +180,7 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
             stack[-1].has_letters |= any(map(str.isalpha, content))
             stack[-1].has_gap = True
         elif role == "open" and index in paired:
-            stack.append(_Content(index))
+            stack.append(_OpenElement(index))
         elif role == "close" and index in paired:
             child, parent = stack.pop(), stack[-1]
             end_texts(child)
@@ -200,18 +200,18 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
 
 def encode(text: str) -> str:
     """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result has one line."""
-    return text.translate(_CODES)
+    return text.translate(_ENTITIES)
 
 
 def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
     """Cut a text into text and markup tokens, unpaired. Their spans cover the text without gaps."""
     tokens: list[MarkupToken] = []
     # The last end of each construct. No end is searched for after it: each search would read all the rest.
-    last = {start: line.rfind(end) for start, end in _ENDS.items()}
+    last = {start: line.rfind(end) for start, end in _CONSTRUCT_ENDS.items()}
     text_start = 0
     position = line.find("<")
     while position >= 0:
-        token = _markup_at(line, position, kind, last)
+        token = _read_markup(line, position, kind, last)
         if token:
             if text_start < position:
                 tokens.append(MarkupToken("text", "", text_start, position))
@@ -223,7 +223,7 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
     return tokens
 
 
-def with_whole_elements(
+def merge_untranslated_elements(
     text: str,
     tokens: Sequence[MarkupToken],
     kind: MarkupKind,
@@ -240,7 +240,7 @@ def with_whole_elements(
         is_kept: Returns whether an element, given its name and its opening tag, is untranslated, although
             ``is_untranslated`` is false.
     """
-    closings = closings_of(tokens)
+    closings = match_closing_tags(tokens)
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -253,12 +253,12 @@ def with_whole_elements(
         index += 1
 
 
-def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
+def _read_markup(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
     """Return the markup token that begins with the ``<`` at a position; None if this ``<`` is text.
 
     ``last`` maps the start of a comment and the like to the last position of its end mark in the line.
     """
-    for start, end in _ENDS.items():
+    for start, end in _CONSTRUCT_ENDS.items():
         if line.startswith(start, position):
             # In HTML <!--> and <!---> are whole comments.
             content = position + (2 if kind == "html" and start == "<!--" else len(start))
@@ -280,7 +280,7 @@ def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int])
     return MarkupToken("open", name, position, match.end())
 
 
-def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
+def match_closing_tags(tokens: Sequence[MarkupToken]) -> dict[int, int]:
     """Map the index of each paired opening tag to the index of its closing tag.
 
     A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
@@ -310,13 +310,13 @@ def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
 def decode(text: str, kind: MarkupKind) -> str:
     """Return a text with its entities and CDATA sections decoded."""
     if kind == "xml":
-        return _XML_REFERENCE.sub(_xml_character, text)
+        return _XML_REFERENCE.sub(_decode_reference, text)
     # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
     text = re.sub("(?<=&#)0++(?=[0-9])", "", text)
     return html.unescape(re.sub("&#[0-9]{8,}+;?", "\ufffd", text))
 
 
-def _xml_character(reference: re.Match[str]) -> str:
+def _decode_reference(reference: re.Match[str]) -> str:
     """Return the character that a reference means, or the reference itself if XML allows no such character; of a CDATA
     section, its text."""
     section, name, decimal, hexadecimal = reference.groups()

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape as escape_text
 from mt.core.coded_text import CodedText, Mark, Span, Splice, apply_splices, coded_text
 from mt.core.errors import InputError
 from mt.core.language import base_language
-from mt.formats.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
+from mt.formats.document import Document, Languages, Passage, decode_declared, is_translatable, untranslated_passage
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import Layout, cut_paragraphs, insert_breaks
 from mt.formats.tags import (
@@ -27,8 +27,8 @@ from mt.formats.tags import (
     encode,
     is_untranslated,
     markup_tokens,
+    merge_untranslated_elements,
     tag_marks,
-    with_whole_elements,
 )
 
 _ATTRIBUTES = r"(?:\s+[\w-]+=(?:\"[^\"\]]*+\"|'[^'\]]*+'|[^\s\]\"']++))"
@@ -61,7 +61,7 @@ CONTROL = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")
 """The start of a construct that controls or encloses the text beside it."""
 BRANCH = re.compile(r"\{%-?\s*(?:el|when|plural)|\{\{\s*(?:else|\^)|<%-?\s*(?:\}\s*)?el")
 """The start of a construct that divides the text of another one, such as ``{% else %}``."""
-_KEYS = re.compile(r"(?:\{\{[<%]?|\{%|\[)-?\s*(?:(?P<closes>/|end)|\#)?\s*(?P<name>\w+)")
+_STATEMENT = re.compile(r"(?:\{\{[<%]?|\{%|\[)-?\s*(?:(?P<closes>/|end)|\#)?\s*(?P<name>\w+)")
 
 SKIPPED = {"pre", "rp", "rt"}
 """Elements that are not translated: what usually holds a program or its output, and the readings of ruby."""
@@ -133,8 +133,8 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     """Return the passages of HTML, and the changes of its declared language."""
     # A construct becomes blanks and private-use characters.
     masked = TEMPLATE.sub(lambda match: " " + "\ue000" * (len(match.group()) - 2) + " ", text)
-    is_kept = partial(_is_kept, languages.source)
-    tokens = list(with_whole_elements(masked, markup_tokens(masked, "html"), "html", is_kept))
+    is_kept = partial(_is_kept_element, languages.source)
+    tokens = list(merge_untranslated_elements(masked, markup_tokens(masked, "html"), "html", is_kept))
     marks = sorted([*tag_marks(masked, tokens, "html"), *_marks_in_texts(text, tokens)])
     malformed = [
         token.start for token in tokens if token.role == "text" and MALFORMED.search(masked, token.start, token.end)
@@ -144,10 +144,10 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     for token in tokens:
         attributes[token.start] = []
         for attribute in _translated_attributes(text, masked, token):
-            if _is_understood(attribute):
+            if _is_supported(attribute):
                 attributes[token.start].append(attribute)
             else:
-                passages.append(kept_passage(attribute.start))
+                passages.append(untranslated_passage(attribute.start))
     pieces = coded_text(text, marks, lambda part: decode(part, "html")).separate_texts()
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
         previous = marks[before.codes[-1].number] if before.codes else Mark(0, 0)
@@ -157,13 +157,15 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
             starts = [marks[code.number].start for code in piece.codes]
             own = [attribute for position in starts for attribute in attributes.pop(position, ())]
             if bisect_left(malformed, start) < bisect_left(malformed, end):
-                passages.append(kept_passage(start))
+                passages.append(untranslated_passage(start))
             else:
                 passages.append(_text_passage(text, (start, end), piece, starts, own, previous.opens != "textarea"))
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):
-            passages.append(Passage((attribute.layout,), partial(_splices, text, [attribute]), attribute.start))
+            passages.append(
+                Passage((attribute.layout,), partial(_write_attributes, text, [attribute]), attribute.start)
+            )
         is_tag = token.role in ("open", "standalone") and token.name and token.name not in RAW
         for attribute in _read_attributes(text, token) if is_tag and token.start in attributes else ():
             is_language = attribute.name in ("lang", "xml:lang")
@@ -179,11 +181,11 @@ def _marks_in_texts(text: str, tokens: Sequence[MarkupToken]) -> Iterator[Mark]:
     for token in tokens:
         for match in GAP_OR_TEMPLATE.finditer(text, token.start, token.end) if token.role == "text" else ():
             ends_text = match["gap"] is not None or CONTROL.match(match[0]) is not None
-            if ends_text or not is_protected(match[0]):
+            if ends_text or not is_placeholder(match[0]):
                 yield Mark(*match.span(), ends_text=ends_text)
 
 
-def _is_kept(language: str, name: str, tag: str) -> bool:
+def _is_kept_element(language: str, name: str, tag: str) -> bool:
     """Return whether an element is one of SKIPPED, or its opening tag declares another language than the source's."""
     declared = re.search(r"""\slang\s*=\s*["']?([A-Za-z]{2,3})\b""", tag) if name not in ("html", "body") else None
     return name in SKIPPED or bool(declared and base_language(declared[1]) != base_language(language))
@@ -229,13 +231,13 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
             name = token.name if token.role == "open" else "text" if token.name == "tspan" else ""
 
 
-def _is_understood(attribute: Attribute) -> bool:
+def _is_supported(attribute: Attribute) -> bool:
     """Return whether the value has neither tags nor constructs of templates that the translator does not recognize."""
     constructs = TEMPLATE.findall(attribute.value)
-    return all(map(is_protected, constructs)) and all(line.is_plain for line in attribute.layout.lines)
+    return all(map(is_placeholder, constructs)) and all(line.is_plain for line in attribute.layout.lines)
 
 
-def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:
+def _write_attributes(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:
     """Return the changes to the document that set attributes to new values. Equal values need no change."""
     splices = []
     for attribute, (value, _) in zip(attributes, values, strict=True):
@@ -276,7 +278,7 @@ def _text_passage(
 
     def write(translations: list[CodedText]) -> list[Splice] | None:
         written, *values = translations
-        in_attributes = _splices(text, attributes, values)
+        in_attributes = _write_attributes(text, attributes, values)
         if written == layout.text:
             return in_attributes
         codes = []
@@ -293,14 +295,14 @@ def _text_passage(
     return Passage((layout, *(attribute.layout for attribute in attributes)), write, span[0])
 
 
-def is_protected(construct: str) -> bool:
+def is_placeholder(construct: str) -> bool:
     """Return whether the translator recognizes an expression as a placeholder, and HTML has no codes for it."""
     return NON_TRANSLATABLE.fullmatch(construct) is not None and not re.search("[<>&]", construct)
 
 
 def construct_keys(construct: str) -> tuple[str, str]:
     """Return which construct a statement starts and which it ends, as ``opens`` and ``closes`` of ``Mark``."""
-    match = _KEYS.match(construct) if CONTROL.match(construct) else None
+    match = _STATEMENT.match(construct) if CONTROL.match(construct) else None
     if not match:
         return "", ""
     return ("", match["name"]) if match["closes"] else (match["name"], "")

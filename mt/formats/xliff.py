@@ -11,20 +11,20 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.coded_text import CodedText, Splice
-from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
+from mt.formats.document import Document, Languages, Passage, is_translatable, line_pairs, untranslated_passage
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives
 from mt.formats.tags import CDATA, NO_XML_CHARACTER
-from mt.formats.xliff_units import Unit, XliffDialect, XliffFile, is_code, segments_of
+from mt.formats.xliff_units import Unit, XliffDialect, XliffFile, find_segments, is_code
 from mt.formats.xml_elements import Element, write_cdata
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
-SYMFONY = re.compile(r"\s*(?:\{[\d,]+\}|[][]|\w+:)")
+SYMFONY_ALTERNATIVES = re.compile(r"\s*(?:\{[\d,]+\}|[][]|\w+:)")
 """The beginning of alternatives as Symfony writes them: ``{0} none|[1,Inf[ many``, ``one: a dog|many: dogs``."""
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
-UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
+UNREVIEWED_STATES = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
                                     "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
@@ -52,7 +52,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
         InputError: The content is no XLIFF file, or declares other languages.
     """
     file = XliffFile(content)
-    file.refuse_others(
+    file.check_languages(
         languages,
         f"and the model translates from {languages.source} into {languages.target}; use a model of the file's "
         "languages",
@@ -64,19 +64,19 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             tag = re.sub(rf"""\s{name}\s*=\s*(?:""|'')""", "", element.tag)
             end = -2 if tag.endswith("/>") else -1
             tag = f"{tag[:end]} {name}={code}{tag[end:]}"
-            changes.append(_with_tag(element, tag))
+            changes.append(_replace_tag(element, tag))
     passages: list[Passage] = []
     translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
             continue
-        passage = _passage(unit, file.dialect, retranslate)
+        passage = _unit_passage(unit, file.dialect, retranslate)
         if passage:
             passages.append(passage)
         elif unit.words(unit.target).strip():
             translated += 1
             continue
-        passages += map(kept_passage, unit.subflows)
+        passages += map(untranslated_passage, unit.subflows)
     return Document(file.text, passages, file.encode, changes, translated)
 
 
@@ -91,15 +91,15 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
         InputError: The content is no XLIFF file, or is not in the languages ``source`` and ``target``.
     """
     file = XliffFile(content)
-    file.refuse_others(
+    file.check_languages(
         Languages(source, target),
         f"not in {source} and {target}; leave the file out, or set data.source_language and data.target_language to "
         "its languages",
     )
     for unit in file.units:
-        if unit.target is None or unit.state in UNREVIEWED:
+        if unit.target is None or unit.state in UNREVIEWED_STATES:
             continue
-        segments, translations = segments_of(unit.source), segments_of(unit.target)
+        segments, translations = find_segments(unit.source), find_segments(unit.target)
         parts = [(unit.whole_source, unit.target)]
         if segments and segments.keys() == translations.keys():
             parts = [(segment, translations[key]) for key, segment in segments.items()]
@@ -109,13 +109,13 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
                 yield from line_pairs(unit.words(source_part), text)
 
 
-def _passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | None:
+def _unit_passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | None:
     """Return the passage of a unit, or None if nothing of it is to be translated."""
     source, target = unit.source, unit.target
-    texts = segments_of(source) or {("", 0): source}
-    current = segments_of(target) if target else {}
+    texts = find_segments(source) or {("", 0): source}
+    current = find_segments(target) if target else {}
     kept = set[tuple[str, int]]()
-    has_target = target and (unit.words(target).strip() or target.outermost(is_code))
+    has_target = target and (unit.words(target).strip() or target.find_outermost(is_code))
     if has_target and not retranslate and unit.state not in UNTRANSLATED_STATES:
         if not current or not current.keys() <= texts.keys():
             return None
@@ -127,19 +127,19 @@ def _passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | 
         if key in kept or unit.is_locked(key[0]):
             contents.append(slots[key].filled(current[key].content if key in current else ""))
         elif is_translatable(unit.words(text)):
-            parts.append(UnitPart(slots[key], text, *_layout(unit, text)))
+            parts.append(UnitPart(slots[key], text, *_part_layout(unit, text)))
         else:
             contents.append(slots[key].filled(text.content))
     if not parts:
         return None
     words = parts[0].layout.text.text
-    if parts[0].source is source and SYMFONY.match(words) and has_alternatives(words):
-        return kept_passage(unit.element.start)
+    if parts[0].source is source and SYMFONY_ALTERNATIVES.match(words) and has_alternatives(words):
+        return untranslated_passage(unit.element.start)
     write = partial(_fill_target, unit, dialect, frame, parts, contents)
     return Passage(tuple(part.layout for part in parts), write, unit.element.start)
 
 
-def _layout(unit: Unit, part: Element) -> tuple[Layout, Callable[[str], str]]:
+def _part_layout(unit: Unit, part: Element) -> tuple[Layout, Callable[[str], str]]:
     """Return the layout of a side or of a segment in it, and the function that writes text as XML."""
     coded = unit.coded(part)
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
@@ -184,15 +184,17 @@ def _fill_target(
         tag = f"{unit.source.file[indent_start : unit.source.start]}<{name}"
     changes = [
         Splice(start, end, f"{tag}{dialect.target_attributes}>{content}</{name}>"),
-        _with_tag(unit.element, f"{STATE.sub('', unit.element.tag)[:-1]}{dialect.unit_attributes}>"),
+        _replace_tag(unit.element, f"{STATE.sub('', unit.element.tag)[:-1]}{dialect.unit_attributes}>"),
     ]
     for part in parts:  # Trados takes a segment without these attributes for untranslated
         definition = unit.definitions.get(part.source.attributes.get("mid", ""))
         if definition:
             tag = TRADOS_STATE.sub("", definition.tag)
-            changes.append(_with_tag(definition, re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)))
+            changes.append(
+                _replace_tag(definition, re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1))
+            )
     return changes
 
 
-def _with_tag(element: Element, tag: str) -> Splice:
+def _replace_tag(element: Element, tag: str) -> Splice:
     return Splice(element.start, element.content_start, tag)

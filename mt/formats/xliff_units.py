@@ -14,11 +14,11 @@ from mt.formats.xml_elements import Element, read_elements
 
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
-OPENING, CLOSING = {"bpt", "bx", "sc", "sm"}, {"ept", "ex", "ec", "em"}
+OPENING_CODES, CLOSING_CODES = {"bpt", "bx", "sc", "sm"}, {"ept", "ex", "ec", "em"}
 """The elements of opening and closing codes."""
 PAIR_ATTRIBUTES = ("startRef", "rid", "id")
 """Their attributes that identify the pair, in order of preference."""
-DESCRIPTIONS = ("id", "equiv", "equiv-text", "disp")
+DESCRIPTION_ATTRIBUTES = ("id", "equiv", "equiv-text", "disp")
 """The attributes that may say which mark a code without content stands for: ``START_LINK``, ``<a>``."""
 SEPARATING_CODE = re.compile(
     r"</?(?:br|p|div|li|h\d|t[dhr]|[uo]l)\b|LINE_BREAK|(?:START|CLOSE)_(?:PARAGRAPH|HEADING|LIST|.*ORDERED|TABLE|TAG_DIV)"
@@ -70,9 +70,9 @@ class Unit:
         sides: dict[str, Element] = {}
         for child in element.children:
             if child.name in ("source", "seg-source", "target") and sides.setdefault(child.name, child) is not child:
-                _fail(child, f"a second {child.name} in one {element.name}")
+                _refuse(child, f"a second {child.name} in one {element.name}")
         if "source" not in sides:
-            _fail(element, f"a {element.name} without a source")
+            _refuse(element, f"a {element.name} without a source")
         self.whole_source = sides["source"]
         self.source = sides.get("seg-source", self.whole_source)
         """The element to translate: ``seg-source``, which marks the segments of the source, or else ``source``."""
@@ -85,7 +85,7 @@ class Unit:
     @property
     def subflows(self) -> list[int]:
         """The positions of texts inside of the source's codes (``sub``), which are not translated."""
-        texts = self.whole_source.outermost(lambda part: part.name == "sub")
+        texts = self.whole_source.find_outermost(lambda part: part.name == "sub")
         return [text.start for text in texts if any(map(str.isalpha, text.content))]
 
     @property
@@ -108,19 +108,19 @@ class Unit:
 
     def coded(self, part: Element) -> CodedText:
         """Return the text of a side, or of a segment in it."""
-        codes = [self._mark(code, part.content_start) for code in part.outermost(is_code)]
+        codes = [self._code_mark(code, part.content_start) for code in part.find_outermost(is_code)]
         return coded_markup(part.content, "xml", codes, cdata_is_text=True)
 
     def words(self, part: Element | None) -> str:
         """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
         return self.coded(part).text if part else ""
 
-    def _mark(self, code: Element, shift: int) -> Mark:
+    def _code_mark(self, code: Element, shift: int) -> Mark:
         """Return the mark of a code in a text that begins at ``shift``."""
-        keys = _pair_key(code, OPENING), _pair_key(code, CLOSING)
+        keys = _pair_key(code, OPENING_CODES), _pair_key(code, CLOSING_CODES)
         data = self._data.get(code.attributes.get("dataRef", ""))
         descriptions = [decode(holder.content, "xml") for holder in (code, data) if holder]
-        descriptions += [code.attributes.get(name, "") for name in DESCRIPTIONS]
+        descriptions += [code.attributes.get(name, "") for name in DESCRIPTION_ATTRIBUTES]
         side = code.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
         if side in ("open", "close") and not any(keys):
             keys = ("it", "") if side == "open" else ("", "it")
@@ -140,7 +140,7 @@ class XliffFile:
     def __init__(self, content: bytes) -> None:
         self.text, self.encode = decode_xml(content)
         elements = read_elements(self.text)
-        self.dialect = _dialect(elements[0])
+        self.dialect = _detect_dialect(elements[0])
         self.units = [Unit(element) for element in elements if element.name == self.dialect.unit]
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare languages, each with the source language and, if it is given, the target
@@ -150,20 +150,20 @@ class XliffFile:
                 codes = (self.dialect.source_language, self.dialect.target_language)
                 source, target = map(element.attributes.get, codes)
                 if source is None:
-                    _fail(element, f"{element.name} without {codes[0]}")
+                    _refuse(element, f"{element.name} without {codes[0]}")
                 self.declarations.append((element, source, target or None))
 
-    def refuse_others(self, languages: Languages, advice: str) -> None:
+    def check_languages(self, languages: Languages, advice: str) -> None:
         """Raise InputError if the file declares other languages than these. The message ends with the advice."""
         for _, source, target in self.declarations:
             if not languages.match(source, target):
                 raise InputError(f"is in {' and '.join(filter(None, (source, target)))}, {advice}")
 
 
-def segments_of(side: Element) -> dict[tuple[str, int], Element]:
+def find_segments(side: Element) -> dict[tuple[str, int], Element]:
     """Return the segments of a side by id, and by number if several have one id. There are none if the side has text
     outside of them."""
-    parts = side.outermost(lambda part: is_code(part) or part.attributes.get("mtype") == "seg")
+    parts = side.find_outermost(lambda part: is_code(part) or part.attributes.get("mtype") == "seg")
     shift = side.content_start
     marks = [Mark(part.start - shift, part.end - shift) for part in parts]
     outside = coded_markup(side.content, "xml", marks, cdata_is_text=True).text
@@ -185,12 +185,12 @@ def _grandchildren(element: Element, name: str) -> Iterator[Element]:
     return (inner for child in element.children for inner in child.children if inner.name == name)
 
 
-def _fail(element: Element, reason: str) -> NoReturn:
+def _refuse(element: Element, reason: str) -> NoReturn:
     line = line_number(element.file, element.start)
     raise InputError(f"line {line}: {reason}; correct the file, or export it again")
 
 
-def _dialect(root: Element) -> XliffDialect:
+def _detect_dialect(root: Element) -> XliffDialect:
     names = (value.rpartition(":")[2] for key, value in root.attributes.items() if key.startswith("xmlns"))
     versions = [root.attributes.get("version", ""), *names]  # some programs only name the version in the namespace
     dialect = next((DIALECTS[version[:2]] for version in versions if version[:2] in DIALECTS), None)

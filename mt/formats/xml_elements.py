@@ -45,7 +45,7 @@ class Element:
     def content(self) -> str:
         return self.file[self.content_start : self.content_end]
 
-    def outermost(self, matches: Callable[["Element"], bool]) -> list["Element"]:
+    def find_outermost(self, matches: Callable[["Element"], bool]) -> list["Element"]:
         """Return the elements inside of this one that match, except those inside of others that match."""
         outermost: list[Element] = []
         remaining = self.children[::-1]

@@ -60,7 +60,7 @@ class Request:
     """The number of tokens in all items that are cut."""
 
     @property
-    def is_over(self) -> bool:
+    def is_done(self) -> bool:
         """Whether the request needs no further work: it is answered or has failed, or its client has left."""
         return self.future.done()
 
@@ -99,7 +99,7 @@ class Source(NamedTuple):
 Waiting = TypeVar("Waiting", RequestItem, Source)
 
 
-class Turns(Generic[Waiting]):
+class RoundRobin(Generic[Waiting]):
     """The items, or the sources, of several requests, which are taken from each request in turn."""
 
     def __init__(self) -> None:
@@ -136,9 +136,9 @@ class Queue:
     uses both under its lock."""
 
     def __init__(self) -> None:
-        self.items = Turns[RequestItem]()
+        self.items = RoundRobin[RequestItem]()
         """The items that no thread has taken to cut."""
-        self.sources = Turns[Source]()
+        self.sources = RoundRobin[Source]()
         """The sources that no batch has taken."""
         self.is_segmenting = False
         """Whether a thread is cutting items of this queue."""
@@ -283,7 +283,7 @@ class Batcher:
         queues = [self._short, self._long]
         while True:
             with self._changed:
-                while not (task := next(filter(None, map(self._task, queues)), None)):
+                while not (task := next(filter(None, map(self._take_task, queues)), None)):
                     if self._closing and not self.waiting:
                         return
                     self._idle += 1
@@ -292,7 +292,7 @@ class Batcher:
             task()
             queues.reverse()
 
-    def _task(self, queue: Queue) -> Callable[[], None] | None:
+    def _take_task(self, queue: Queue) -> Callable[[], None] | None:
         """Take items to cut or a batch to search from a queue, and return a function that does this work. None if the
         queue has neither. The caller holds the lock.
 
@@ -309,11 +309,11 @@ class Batcher:
                 return partial(self._segment, queue, items)
             if not cuts and (sources := queue.sources.take(batch_tokens)):
                 queue.last_was_segmenting = False
-                before_step = self._between_steps() if queue is self._long else lambda: None
+                before_step = self._short_request_hook() if queue is self._long else lambda: None
                 return partial(self._search, sources, before_step)
         return None
 
-    def _between_steps(self) -> Callable[[], None]:
+    def _short_request_hook(self) -> Callable[[], None]:
         """Return the ``before_step`` of a search for long requests, which answers waiting short requests.
 
         After that it does nothing for a while, so that the search for long requests keeps LONG_SHARE of the time.
@@ -328,7 +328,7 @@ class Batcher:
                 return
             for _ in range(2):  # to cut items, and to search for them
                 with self._changed:
-                    task = self._task(self._short)
+                    task = self._take_task(self._short)
                 if task:
                     task()
             now = monotonic()
@@ -344,7 +344,7 @@ class Batcher:
         """
         for item in items:
             request = item.request
-            if request.is_over:
+            if request.is_done:
                 continue
             try:
                 item.content, sources = request.work.segment(item.content)
@@ -354,7 +354,7 @@ class Batcher:
             item.results = [None] * len(sources)
             with self._changed:
                 request.tokens += sum(map(len, sources))
-                if not request.is_over:
+                if not request.is_done:
                     request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
             if request.tokens > self._max_tokens:
                 self._fail(
@@ -379,14 +379,14 @@ class Batcher:
                 self._fail(batch[0].item.request, error)
                 return
             for source in batch:
-                if not source.item.request.is_over:
+                if not source.item.request.is_done:
                     self._search([source], before_step)
             return
         for (item, number, _), result in zip(batch, results, strict=True):
             with self._changed:
                 item.results[number] = result
                 is_complete = None not in item.results
-            if is_complete and not item.request.is_over:
+            if is_complete and not item.request.is_done:
                 self._finish(item)
 
     def _finish(self, item: RequestItem) -> None:

@@ -15,12 +15,12 @@ from mt.serving.models import (
     ServedModel,
     ServedModels,
     TranslatedText,
-    cut_into_lines,
     describe_language,
     language_name,
-    without_surrogates,
+    replace_surrogates,
+    split_lines,
 )
-from mt.serving.requests import Values, requested_terms
+from mt.serving.requests import Fields, requested_terms
 from mt.text.line import Line
 
 API_VERSION = "1.9"
@@ -38,17 +38,17 @@ class LibreTranslate:
     served: ServedModels
     config: ServingConfig
 
-    async def translate(self, values: Values) -> object:
+    async def translate(self, values: Fields) -> object:
         """Translate ``q``, a text or a list of texts, from ``source`` (a code or ``auto``) to ``target``.
 
         The fields ``glossary`` and ``confidence`` are additions to LibreTranslate's API.
         """
         texts, is_list = self._texts(values)
-        source, target = _needed(values, "source"), _needed(values, "target")
-        alternatives = _number(values.get("alternatives") or 0)
+        source, target = _required_text(values, "source"), _required_text(values, "target")
+        alternatives = _parse_number(values.get("alternatives") or 0)
         if (text_format := values.get("format") or "text") not in ("text", "html"):
             raise HTTPException(400, f"{text_format} format is not supported: set it to text or html")
-        confident = _flag(values.get("confidence"))
+        confident = _parse_flag(values.get("confidence"))
         answer: dict[str, list[Any]] = {}
         if source == "auto":
             # All texts of a request have the same language, and more text makes its detection surer.
@@ -78,7 +78,7 @@ class LibreTranslate:
             answer["confidence"] = [sure for _, sure in translations]
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
-    async def detect(self, values: Values) -> object:
+    async def detect(self, values: Fields) -> object:
         """Detect the language of ``q``: up to three candidates, with confidence in percent.
 
         The candidates are not only the served languages.
@@ -88,7 +88,7 @@ class LibreTranslate:
         return [{"confidence": confidence, "language": language}
                 for language, confidence in (first, *(other for other in others if other[1]))]  # fmt: skip
 
-    async def languages(self, values: Values) -> object:
+    async def languages(self, values: Fields) -> object:
         """List the served languages, each with the languages that it can be translated into."""
         return [
             {
@@ -98,11 +98,11 @@ class LibreTranslate:
             for code in self.served.codes
         ]
 
-    async def health(self, values: Values) -> object:
+    async def health(self, values: Fields) -> object:
         """Report that the server is running."""
         return {"status": "ok"}
 
-    async def settings(self, values: Values) -> object:
+    async def settings(self, values: Fields) -> object:
         """Return the settings that LibreTranslate's own web page asks for. Clients read the text limit from them."""
         return {
             "charLimit": self.config.characters,
@@ -118,7 +118,7 @@ class LibreTranslate:
             },
         }
 
-    async def spec(self, values: Values) -> object:
+    async def spec(self, values: Fields) -> object:
         """Return the server's description in Swagger's format, by whose title Dialect recognizes a server."""
         methods = {
             "/translate": "post",
@@ -136,15 +136,15 @@ class LibreTranslate:
             "paths": {path: {method: ok} for path, method in methods.items()},
         }
 
-    async def suggest(self, values: Values) -> object:
+    async def suggest(self, values: Fields) -> object:
         """Refuse a suggested translation."""
         raise HTTPException(403, "This server takes no suggestions: keep it for training data")
 
-    async def translate_file(self, values: Values) -> object:
+    async def translate_file(self, values: Fields) -> object:
         """Refuse a document."""
         raise HTTPException(403, "This server translates no files: run translate.py input=FILE output=FILE")
 
-    def _texts(self, values: Values) -> tuple[list[str], bool]:
+    def _texts(self, values: Fields) -> tuple[list[str], bool]:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""
         asked = values.get("q")
         if not asked:
@@ -182,7 +182,7 @@ class LibreTranslate:
         return code
 
 
-def _needed(values: Values, name: str) -> str:
+def _required_text(values: Fields, name: str) -> str:
     """Return a field that must be a non-empty text. Raise InputError otherwise."""
     value = values.get(name)
     if not value:
@@ -192,7 +192,7 @@ def _needed(values: Values, name: str) -> str:
     return value
 
 
-def _flag(value: object) -> bool:
+def _parse_flag(value: object) -> bool:
     """Return the field ``confidence``, which is true, false or empty, in JSON or in a form. Raise InputError
     otherwise."""
     text = str(value or False).lower()
@@ -201,7 +201,7 @@ def _flag(value: object) -> bool:
     return text == "true"
 
 
-def _number(value: object) -> int:
+def _parse_number(value: object) -> int:
     """Return the field ``alternatives`` as an integer of at least 0. Raise InputError if it is no number."""
     try:
         return max(0, int(value))  # type: ignore[call-overload]
@@ -219,7 +219,7 @@ class Page:
     served: ServedModels
     config: ServingConfig
 
-    async def models(self, values: Values) -> object:
+    async def models(self, values: Fields) -> object:
         """List all models with their languages."""
         return [
             {
@@ -230,7 +230,7 @@ class Page:
             for model in self.served.models
         ]
 
-    async def translate(self, values: Values) -> object:
+    async def translate(self, values: Fields) -> object:
         """Translate each non-blank line of the text ``q`` by the model ``model`` and the terms of ``glossary``.
 
         Returns:
@@ -246,7 +246,7 @@ class Page:
             aligned=True,
             confident=not isinstance(model.translator.confidence.fitted, str),
         )
-        lines = [asked._replace(text=line) for line in cut_into_lines(self._text(values, "q"))[1::2]]
+        lines = [asked._replace(text=line) for line in split_lines(self._text(values, "q"))[1::2]]
         translations = await model.hypotheses(lines)
         return [
             {
@@ -260,7 +260,7 @@ class Page:
             for line, ranked in zip(lines, translations, strict=True)
         ]
 
-    async def attention(self, values: Values) -> object:
+    async def attention(self, values: Fields) -> object:
         """Compute one attention map of the line ``source`` and the given ``translation``, by the model ``model``.
 
         The field ``map`` names the attention module. By default it is the cross-attention of the last layer.
@@ -279,14 +279,14 @@ class Page:
         source, target = attention.source_tokens, attention.target_tokens
         return {"maps": names, "map": name, "source": source, "target": target, "weights": weights}
 
-    def _model(self, values: Values) -> ServedModel:
+    def _model(self, values: Fields) -> ServedModel:
         """Return the model that the field ``model`` names. Raise HTTPException 400 if there is none."""
         for model in self.served.models:
             if model.name == values.get("model"):
                 return model
         raise HTTPException(400, "There is no such model: reload the page to see the current ones")
 
-    def _text(self, values: Values, name: str) -> str:
+    def _text(self, values: Fields, name: str) -> str:
         """Return the text in the field ``name``. Raise HTTPException 400 if it is missing or too long."""
         text = values.get(name)
         if not isinstance(text, str):
@@ -295,4 +295,4 @@ class Page:
             raise HTTPException(
                 400, f"The text has {len(text)} characters, but may have {self.config.characters} at most: shorten it"
             )
-        return without_surrogates(text)
+        return replace_surrogates(text)

@@ -27,7 +27,7 @@ from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
 
 BLANK_LINES = re.compile(r"\n[^\S\n]*+\n\s*+")
-_RESTORED = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\w]*+;?|)")
+_REMOVABLE_ENTITY = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\w]*+;?|)")
 """An entity that HTML does not need if its character begins no tag and no entity, and the name that follows ``&``."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
@@ -88,9 +88,9 @@ class ServedModel:
             self.translator.confidence.require_fitted()
         lines: list[Line] = []
         cut_texts: list[tuple[str, bool, list[CodedText]]] = []
-        for text in map(without_surrogates, texts):
+        for text in map(replace_surrogates, texts):
             is_markup = is_html and has_markup(text)
-            pieces = cut_html(text) if is_markup else cut_into_lines(text)
+            pieces = split_html(text) if is_markup else split_lines(text)
             own = asked._replace(is_plain=not is_markup, escape=encode if is_markup else str)
             lines += [own._replace(text=piece) for piece in pieces[1::2]]
             cut_texts.append((text, is_markup, pieces))
@@ -103,7 +103,7 @@ class ServedModel:
             for rank in range(max(map(len, of_lines), default=1)):
                 pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
                 coded = joined(pieces)
-                ranked_texts.append(with_characters(coded.written(encode), text) if is_markup else coded.written())
+                ranked_texts.append(restore_characters(coded.written(encode), text) if is_markup else coded.written())
             translations.append(TranslatedText(list(dict.fromkeys(ranked_texts)), confidence))
         return translations
 
@@ -151,7 +151,7 @@ class ServedModels:
         self.by_languages = {(model.source, model.target): model for model in reversed(models)}
         self.codes = sorted({code for pair in self.by_languages for code in pair})
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        self._of_label = {
+        self._code_by_label = {
             label: self.code(label) or closest_match(label, self.codes, MAX_LANGUAGE_DISTANCE)[0].replace("und", label)
             for label in map(str, self._identifier.labels)
         }
@@ -181,9 +181,9 @@ class ServedModels:
         if not any(map(str.isalpha, text)):
             return [(preferred[0], 0.0)]
         probabilities = Counter[str]()
-        for label, probability in self._identifier.rank(without_surrogates(text)):
+        for label, probability in self._identifier.rank(replace_surrogates(text)):
             if label != NO_LANGUAGE:
-                probabilities[self._of_label[label]] += probability
+                probabilities[self._code_by_label[label]] += probability
         probabilities.update(dict.fromkeys(self.codes, 0))
         candidates = probabilities.most_common()
         if candidates[0][1] <= MIN_UNSERVED_PROBABILITY:
@@ -251,13 +251,13 @@ def has_markup(text: str) -> bool:
     return coded_markup(text, "html") != CodedText(text)
 
 
-def cut_html(text: str) -> list[CodedText]:
+def split_html(text: str) -> list[CodedText]:
     """Divide HTML at block elements and blank lines: texts to translate at odd indices, the rest at even ones."""
     blanks = [Mark(*match.span(), ends_text=True) for match in BLANK_LINES.finditer(text)]
     return coded_markup(text, "html", blanks).separate_texts()
 
 
-def with_characters(translation: str, source: str) -> str:
+def restore_characters(translation: str, source: str) -> str:
     """Return translated HTML with characters in the place of entities that it does not need and the source lacks."""
 
     def restore(match: re.Match[str]) -> str:
@@ -265,10 +265,10 @@ def with_characters(translation: str, source: str) -> str:
         text = html.unescape(entity) + name
         return match[0] if entity in source or html.unescape(text) != text else text
 
-    return _RESTORED.sub(restore, translation)
+    return _REMOVABLE_ENTITY.sub(restore, translation)
 
 
-def cut_into_lines(text: str) -> list[CodedText]:
+def split_lines(text: str) -> list[CodedText]:
     """Divide a text into its lines, at odd indices, and the whitespace between and around them, at even indices.
 
     The whitespace is codes. A line has none at its ends.
@@ -278,6 +278,6 @@ def cut_into_lines(text: str) -> list[CodedText]:
     return coded_text(text, [Mark(*space.span(), ends_text=True) for space in spaces]).separate_texts()
 
 
-def without_surrogates(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which JSON can express but UTF-8 cannot encode, by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

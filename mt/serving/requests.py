@@ -25,10 +25,10 @@ from mt.text.glossary import term_finder, validate_pairs
 from mt.text.terms import TermFinder
 
 Answer = TypeVar("Answer")
-Values = dict[str, Any]
+Fields = dict[str, Any]
 """The fields of a request: the members of its JSON object, or those of its form, and those of its query string. ``q``
 is a list if the request has it several times."""
-Handler = Callable[[Values], Awaitable[object]]
+Handler = Callable[[Fields], Awaitable[object]]
 """Takes the fields of a request. Returns the JSON value of the response, or raises HTTPException, or InputError for
 status 400."""
 
@@ -93,7 +93,7 @@ class Endpoint:
         values = None
         try:
             async with asyncio.timeout(self.seconds):
-                values = await _values(request, self.max_bytes)
+                values = await _read_fields(request, self.max_bytes)
                 if self.limiter:
                     texts = values.get("q")
                     address = request.client.host if request.client else ""
@@ -126,7 +126,7 @@ def json_response(content: object, status: int = 200, headers: Mapping[str, str]
     return Response(text, status, headers, media_type="application/json")
 
 
-async def _values(request: Request, max_bytes: int) -> Values:
+async def _read_fields(request: Request, max_bytes: int) -> Fields:
     """Read the fields of a request: JSON, form or query string.
 
     JSON wins over the query string. The query string comes before a form, and files in a form are ignored.
@@ -134,13 +134,13 @@ async def _values(request: Request, max_bytes: int) -> Values:
     Raises:
         HTTPException: 400: The body is not valid for its content type, or no object. 413: It is too large.
     """
-    body = await _body(request, max_bytes)
+    body = await _read_body(request, max_bytes)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         query = _parse_form(request.scope["query_string"])
         if content_type == "application/json" or content_type.endswith("+json"):
             values = json.loads(body or b"{}")  # Mastodon declares JSON for requests without a body
-            values = _first_values(query) | values if isinstance(values, dict) else None
+            values = _merge_fields(query) | values if isinstance(values, dict) else None
         elif content_type == "multipart/form-data":
 
             async def chunks() -> AsyncGenerator[bytes, None]:
@@ -157,9 +157,9 @@ async def _values(request: Request, max_bytes: int) -> Values:
             fields = [
                 (name, value.encode("latin-1").decode()) for name, value in form.multi_items() if isinstance(value, str)
             ]
-            values = _first_values(query + fields)
+            values = _merge_fields(query + fields)
         else:
-            values = _first_values(query + _parse_form(body))
+            values = _merge_fields(query + _parse_form(body))
     except (ValueError, RecursionError, MultiPartException):
         values = None
     if values is None:
@@ -175,14 +175,14 @@ def _parse_form(form: bytes) -> list[tuple[str, str]]:
     return parse_qsl(form.decode(), True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
 
 
-def _first_values(fields: Sequence[tuple[str, str]]) -> Values:
+def _merge_fields(fields: Sequence[tuple[str, str]]) -> Fields:
     """Return the first value of each field, and all values of ``q`` if there are several."""
-    values: Values = dict(reversed(fields))
+    values: Fields = dict(reversed(fields))
     texts = [value for name, value in fields if name == "q"]
     return values | {"q": texts} if len(texts) > 1 else values
 
 
-async def _body(request: Request, max_bytes: int) -> bytes:
+async def _read_body(request: Request, max_bytes: int) -> bytes:
     """Read the body of a request. Raise HTTPException 413 if it is larger than ``Endpoint.max_bytes`` says."""
     limit = max_bytes or MAX_DISCARDED_BYTES
     declared = int(request.headers.get("content-length", 0))
@@ -222,7 +222,7 @@ async def _cancel_on_disconnect(request: Request, answer: Awaitable[Answer]) -> 
         leaving.cancel()
 
 
-def requested_terms(values: Values, model: ServedModel, config: ServingConfig) -> TermFinder | None:
+def requested_terms(values: Fields, model: ServedModel, config: ServingConfig) -> TermFinder | None:
     """Return a finder of the terms in the field ``glossary``, a list of pairs of a term and its translation; None
     without any. In a form, the list is JSON.
 

@@ -70,7 +70,7 @@ def _read_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], langua
             errors.append(str(error))
     if errors:
         raise InputError("\n".join(errors))
-    if config.skip_keys and not any(document.left_out for document in documents):
+    if config.skip_keys and not any(document.skipped for document in documents):
         keys = [passage.key for document in documents for passage in document.passages if passage.key]
         known = f"a key is, for example, {keys[0]}" if keys else "there are no keys"
         logger.warning("skip_keys=%s matches no key: %s", ",".join(config.skip_keys), known)
@@ -119,8 +119,8 @@ def _write_document(job: DocumentJob, document: Document, translations: Sequence
         write_atomically(output, content)
     total = len(document.passages)
     others = f", {document.translated:,} had a translation already" if document.translated else ""
-    if document.left_out:
-        others += f"; {counted(document.left_out, 'key')} skipped"
+    if document.skipped:
+        others += f"; {counted(document.skipped, 'key')} skipped"
     done = f"{total - len(skipped):,} of {counted(total, 'passage')}" if skipped else counted(total, "passage")
     logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:

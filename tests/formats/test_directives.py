@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.core.coded_text import apply_splices
-from mt.formats.messages import directive_changes, has_placeholders_of, syntax_of
+from mt.formats.messages import directive_changes, has_same_placeholders, placeholder_syntax
 from tests.coded import reader, rendered, rendered_text
 
 read_po = reader("po")
@@ -80,8 +80,8 @@ def test_an_entry_without_its_directives_stays_and_is_counted():
 
 def test_of_several_syntaxes_always_the_same_one_counts():
     flags = ["fuzzy", "python-brace-format", "python-format", "no-c-format"]
-    assert {syntax_of(flags), syntax_of(flags[::-1])} == {"printf"}
-    assert syntax_of(["rust-format"]) == "braces" and syntax_of(["fuzzy", "x-format"]) == ""
+    assert {placeholder_syntax(flags), placeholder_syntax(flags[::-1])} == {"printf"}
+    assert placeholder_syntax(["rust-format"]) == "braces" and placeholder_syntax(["fuzzy", "x-format"]) == ""
 
 
 PARTS = {
@@ -143,7 +143,7 @@ TEXT = st.text(st.sampled_from("ab %{}$#'|,=.\n\t<>&1é漢") | st.characters(cod
     ],
 )
 def test_the_same_placeholders_in_any_order(source, translation, syntax):
-    assert has_placeholders_of(source, translation, syntax)
+    assert has_same_placeholders(source, translation, syntax)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_the_same_placeholders_in_any_order(source, translation, syntax):
     ],
 )
 def test_other_placeholders(source, translation, syntax):
-    assert not has_placeholders_of(source, translation, syntax)
+    assert not has_same_placeholders(source, translation, syntax)
 
 
 @given(TEXT)
 def test_a_text_has_its_own_placeholders(text):
-    assert has_placeholders_of(text, text)
+    assert has_same_placeholders(text, text)

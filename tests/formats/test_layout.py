@@ -8,10 +8,10 @@ from mt.core.coded_text import CodedText
 from mt.formats.layout import (
     KEPT_OR_BETWEEN_WORDS,
     cut_paragraphs,
+    insert_accelerator,
     insert_breaks,
     looks_like_html,
-    put_accelerator,
-    take_accelerator,
+    remove_accelerator,
 )
 from mt.formats.tags import coded_markup
 
@@ -159,9 +159,9 @@ def test_breaks_take_the_place_of_blanks_alone(text, breaks):
     ],
 )
 def test_accelerators(text, without, translation, expected):
-    found, accelerator = take_accelerator(text)
+    found, accelerator = remove_accelerator(text)
     assert found == without and accelerator
-    assert put_accelerator(accelerator, translation) == expected
+    assert insert_accelerator(accelerator, translation) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,4 +170,4 @@ def test_accelerators(text, without, translation, expected):
      "This is it. &Yes.", "Black&White", "&One &Two", "100_000"],
 )  # fmt: skip
 def test_what_is_no_accelerator(text):
-    assert take_accelerator(text) == (text, None)
+    assert remove_accelerator(text) == (text, None)

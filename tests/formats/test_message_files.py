@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.formats.messages import has_placeholders_of
+from mt.formats.messages import has_same_placeholders
 from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")
@@ -90,7 +90,7 @@ def test_no_property_is_lost(text, data):
 
 
 @given(
-    st.dictionaries(st.sampled_from("abcdef"), ONE_LINE.filter(lambda text: has_placeholders_of("a", text))),
+    st.dictionaries(st.sampled_from("abcdef"), ONE_LINE.filter(lambda text: has_same_placeholders("a", text))),
     st.sampled_from(["utf-8", "latin-1"]),
 )
 def test_java_reads_what_was_translated(wanted, encoding):

@@ -11,7 +11,7 @@ from mt.formats.tags import decode, encode, markup_tokens
 pytest.importorskip("starlette")
 pytest.importorskip("py3langid")
 
-from mt.serving.models import cut_html, has_markup, with_characters  # noqa: E402
+from mt.serving.models import has_markup, restore_characters, split_html  # noqa: E402
 
 PARTS = [
     "<p>",
@@ -46,12 +46,12 @@ PAGES = st.lists(st.sampled_from(PARTS)).map("".join)
     ],
 )
 def test_blank_lines_divide_texts(page, pieces):
-    assert [piece.written() for piece in cut_html(page)] == pieces
+    assert [piece.written() for piece in split_html(page)] == pieces
 
 
 @given(PAGES)
 def test_the_pieces_make_up_the_whole(page):
-    pieces = cut_html(page)
+    pieces = split_html(page)
     assert decode("".join(piece.written(encode) for piece in pieces), "html") == decode(page, "html")
     assert len(pieces) % 2 == 1
 
@@ -68,18 +68,18 @@ def test_tags_and_entities_are_markup(text):
 
 @given(PAGES)
 def test_characters_in_place_of_entities_make_no_tag_and_no_entity(text):
-    restored = with_characters(encode(text), "")
+    restored = restore_characters(encode(text), "")
     assert decode(restored, "html") == text
     assert all(token.role == "text" for token in markup_tokens(restored, "html"))
 
 
 def test_entities_that_the_source_has_stay():
-    assert with_characters("a &amp; b &gt; c &lt; d&#10;", "&amp; &lt;") == "a &amp; b > c &lt; d\n"
+    assert restore_characters("a &amp; b &gt; c &lt; d&#10;", "&amp; &lt;") == "a &amp; b > c &lt; d\n"
 
 
 def test_dividing_takes_linear_time():
     pages = ["\n" + " " * 500_000, "ba\n\n" * 50_000, " " * 500_000 + "<b>", "\n \r\n" * 250_000, "&gt;" * 250_000]
     began = time.monotonic()
     for page in pages:
-        cut_html(page)
+        split_html(page)
     assert time.monotonic() - began < 10
