@@ -1,17 +1,17 @@
-"""The patterns of values, by kind: links, addresses, numbers, codes, placeholders, tags.
+"""Patterns of values, by kind: links, addresses, numbers, codes, placeholders, tags.
 
-Few shapes hold the placeholders of all systems, so that no list of systems is needed: a sign in front of brackets, a
-name between equal signs, a name behind a sign, a name with signs of code inside, brackets around one of them.
+The placeholders of all systems have a few common forms, so no list of systems is needed: a symbol before brackets, a
+name between two equal symbols, a name after a symbol, a name that contains symbols of code, or brackets around these.
 
-A model has learned from text in which placeholders replaced the values that these patterns find. A pattern that finds
-other values makes its translations worse.
+A model is trained on text in which placeholders replace the values that these patterns match. If a pattern is changed
+to match other values, the translations of existing models get worse.
 
-No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
-of them, and a value does not begin inside a word.
+Every pattern takes linear time: repetitions are bounded, possessive, or end at a character that they cannot contain,
+and a value does not begin inside a word.
 
-Programming languages and libraries have placeholders of their own (SYNTAXES): directives such as ``%s``, and names and
-numbers in braces. A document names the syntax of a text. Only then
-all its placeholders are values: ``%sB`` is ``%s`` and a unit in a string of C, and a word in other text.
+Programming languages and libraries have further placeholders (SYNTAXES): directives such as ``%s``, and names and
+numbers in braces. They are values only in texts whose document names the syntax: in a string of C, ``%sB`` is the
+directive ``%s`` and a unit; in other text, it is a word.
 """
 
 import regex
@@ -25,17 +25,17 @@ DIRECTIVE = (
     r"|(?:\([^()\n]++\)|<\w++>|\d++[$:]|\[\d++\])?(?:'\D(?=\d))?[-+#0',]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*)?)?"
     r"(?:(?:hh?|ll?|[Lqjztvw])?[A-Za-z@]|<PRI\w++>))"
 )
-"""Matches a directive of any language. Two percent signs, which print one, are none."""
+"""Matches a directive of any programming language, but not ``%%``, which prints a percent sign."""
 
 SYNTAXES = {
-    "printf": regex.compile(rf"%%|{DIRECTIVE}(?:[A-Za-z]{{1,3}}(?![A-Za-z]))?"),  # with a unit that touches: %sB
+    "printf": regex.compile(rf"%%|{DIRECTIVE}(?:[A-Za-z]{{1,3}}(?![A-Za-z]))?"),  # including a unit: %sB
     "braces": regex.compile(r"\{\{|\}\}|\{[^{}]*\}|[{}]"),
     "icu": regex.compile(r"''|'[{}#|](?:[^']|'')*+'?|\#"),
 }
 """Maps each syntax to the pattern of its placeholders."""
 
 
-# In an address: no whitespace, quotes or brackets, and nothing of the scripts that are written without spaces.
+# An address has no whitespace, quotes, brackets, or characters of scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
 _ADDRESS_END = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff.,;:!?()\[\]'*_]"
 _WORD = r"A-Za-z0-9\u00c0-\u024f"
@@ -45,7 +45,7 @@ _ENDINGS = (
     "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
 )
 _CURRENCY = r"\p{Sc}"
-# Behind a space, a currency sign belongs to the number in front of it only if no other number or name follows.
+# After a space, a currency symbol belongs to the number before it only if no other number or name follows.
 _UNIT = (
     rf"(?:\ [{_CURRENCY}](?![\w({{]|\.\d)|[{_CURRENCY}]|[\ \u00a0\u202f]?(?:%%?(?![\w(])|[‰％٪](?![\w(])|[℃℉]"
     r"|(?:USD|EUR|GBP|JPY|CNY|CHF|CAD|AUD|NZD|HKD|SGD|INR|BRL|MXN|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|ZAR|KRW)(?!\w)"
@@ -58,11 +58,11 @@ _DIGITS = (
     r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++|(?<![.\w])\.\d++)"
     rf"(?:{_BETWEEN_DIGITS}\d++|\^[-−+]?\d++)*+(?:[eE][-+−]?\d++)?"
 )
-# What numbers have behind them that is translated: 21st, 1990s, 10am, 5a.m., and their like in other languages.
+# Suffixes of numbers that are translated: 21st, 1990s, 10am, 5a.m., and those of other languages.
 _SUFFIX = (
     r"(?:[ap](?=\.m)|st|nd|rd|th|s|am|pm|[eo]|er|re|r[ao]|ère|[eè]me|s?te[nrs]?|de|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
 )
-# Numbers with words before or behind them that are translated: mid-1990s, top-10, 15-YEAR-OLD, 1000-Year-Old.
+# Numbers with translatable words before or after them: mid-1990s, top-10, 15-YEAR-OLD, 1000-Year-Old.
 _WITH_WORDS = (
     rf"(?:(?:[a-z]{{2,20}}-)++\d++(?:{_SUFFIX}|(?![\w-]))"
     rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
@@ -70,39 +70,39 @@ _WITH_WORDS = (
 
 MIN_RUN_CHARACTERS, MIN_REPEATS, MIN_REPEATED_MARKS = 61, 6, 4
 _IN_A_RUN = r"[\w\p{M}]"
-_MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
+_MARKS = FINAL_MARKS.replace("。", "")  # 。 stands for letters that may be adjacent to a value
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
-# Brackets behind a sign, and text in them, two levels deep.
+# Brackets after a symbol, with their text, up to two levels deep.
 _BRACKETS = (
     r"(?:\((?:[^()\n]|\([^()\n]{0,99}\)){0,200}+\)|\[(?:[^\[\]\n]|\[[^\[\]\n]{0,99}\]){1,200}+\]|<[^<>\s]{1,60}>)"
 )
 _CHAIN = r"[A-Za-z_]\w*+(?:(?:[.-]|->|::)\w++)*+"
 _SIGNS = r"%$\#@!|:*="
-# Braces with braces inside, two levels deep. Three words, a sentence, or {b>this<b} are text in brackets.
+# Nested braces, up to two levels deep. Three words, a sentence, or {b>this<b} are text in braces.
 _TEXT_IN_BRACES = r"(?!\w{1,5}+>|[^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
 _BRACES = r"\{[^{}\n]{0,200}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,12}+\}"
 _NESTED_BRACES = rf"\{{{_TEXT_IN_BRACES}[^{{}}\n]{{0,200}}+(?:{_BRACES}[^{{}}\n]{{0,200}}+){{0,12}}+\}}"
-# Groups of letters and digits with signs between them, such as 2024-02-29T12:00 and 00:1b:44. In 3D-film, the word is
+# Groups of letters and digits with symbols between them, such as 2024-02-29T12:00 and 00:1b:44. The word in 3D-film is
 # translated.
 _WORD_GROUP = r"[A-Za-z][a-z]{2,20}(?![A-Za-z0-9])"
 _BETWEEN_GROUPS = rf"(?:[-._+/\#](?!{_WORD_GROUP})|(?<=[0-9]),(?=[0-9])|(?<=[0-9A-Fa-f]):{{1,2}}(?=[0-9A-Fa-f]))"
 _DATE_PART = r"(?:[yY]{2,4}|M{2,4}|[dD]{2,4}|[aA]{4}|[jJ]{2,4}|mm|[hH]{2}|[sS]{2,3}|TT|tt)"
 _AFTER_GAP = r"(?<![^\s(\[\"'“„«‘`/|,。])"
-# What belongs to an option: --build=<type>[,...], --output=FILE, -p<package>
+# The argument of a command option: --build=<type>[,...], --output=FILE, -p<package>
 _ARGUMENT = r"(?:=?(?:<[^\s<>]{0,60}>|\[[^\s\[\]]{0,60}\])|=[^\s,;()\"'<\[。]*[^\s,;()\"'<\[。.!?:…])*+"
 
 
 def emphasis_mark(character: str, least: int, most: int) -> str:
-    """Return the pattern of a mark of Markdown at the start or end of a word."""
+    """Return the pattern of a Markdown delimiter of ``least`` to ``most`` characters at the start or end of a word."""
     run, inside = rf"[{character}]{{{least},{most}}}+", rf"[^\s{character}]"
     return rf"(?<![{character}]|[^\W_]){run}(?={inside})|(?<={inside}){run}(?![{character}]|[^\W_])"
 
 
-def _between(sign: str) -> str:
-    """Return the pattern of a name between two signs: %user.name%, ##name##, :smile:, *|NAME|*."""
+def _name_between(symbol: str) -> str:
+    """Return the pattern of a name between two symbols: %user.name%, ##name##, :smile:, *|NAME|*."""
     name = rf"[{_SIGNS}]{{0,2}}+[A-Za-z_][\w./|:-]{{0,60}}?(?:\[\w*\])?[{_SIGNS}]{{0,2}}"
-    return rf"(?<![\w{_SIGNS}])\*?{sign}{name}{sign}\*?(?!\w|\.[\d*])"
+    return rf"(?<![\w{_SIGNS}])\*?{symbol}{name}{symbol}\*?(?!\w|\.[\d*])"
 
 
 KINDS = {
@@ -127,7 +127,7 @@ KINDS = {
         r"|&lt;/?(?:[A-Za-z][\w.:-]{0,60}+(?:\s(?:(?!&[lg]t;)[^<>\n]){0,1000}+)?|[0-9]{1,3})/?&gt;"
     ),
     "entity": r"&(?:[A-Za-z][A-Za-z0-9.-]{1,60}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
-    "name between signs": "|".join(map(_between, [r"%", r"\$", r"\#", r"@", r"\|", r":"])),
+    "name between signs": "|".join(map(_name_between, [r"%", r"\$", r"\#", r"@", r"\|", r":"])),
     "directive": (
         # %s, %Y-%m-%d; %%, %%s
         rf"(?<![0-9%])(?:{DIRECTIVE}(?![A-Za-z])(?:[-/:.]%[A-Za-z](?![A-Za-z]))*+"
@@ -170,14 +170,14 @@ KINDS = {
     ),
     "code": (
         r"(?<![\w.-])\d++(?:\.\d++)?[eE][-+−]?\d++(?![\w-])|(?<!\w)\d++(?:_\d{3})++(?!\w)"  # 1e-5, 1_000
-        # H₂O, m²; the sign of house¹; ⌘S
+        # H₂O, m²; the superscript of house¹; ⌘S
         r"|(?<!\w)[A-Za-zµ]{1,2}[²³¹⁰-ₜ]++\w{0,3}(?!\w)|(?<=\w)[²³¹⁰-ₜ]++(?!\w)|[⌘⌥⇧⌃]++\w{0,3}"
         r"|(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         rf"|(?<!\w)(?:[0-9A-Fa-f]{{2}}[:-]){{5}}[0-9A-Fa-f]{{2}}(?!\w)|(?<!\w){_DATE_PART}(?:[-/.:]{_DATE_PART})++(?!\w)"
         # n/a; AT&T, C++; versions: 2.0.1-beta.3
         r"|(?<![\w/])(?![aeiouy]/[aeou])[A-Za-z]/[A-Za-z](?![\w/])|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4})+(?![\w&])|(?<!\w)[A-Za-z][A-Za-z0-9]{0,9}\+\+(?![\w+])"
         r"|(?<![\w.-])(?:v[0-9]++(?:\.[0-9]++)*+|[0-9]++(?:\.[0-9]++){2,}+)-[A-Za-z0-9]++(?:\.[A-Za-z0-9]++)*+(?![\w-])"
-        # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
+        # uppercase letters and digits: B-207, A4, 3D, but neither 1ST nor 5PM
         rf"|(?<![\w-]|\d[.,])(?!{_WITH_WORDS})"
         r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
         # letters, then digits: Covid-19
@@ -192,7 +192,7 @@ KINDS = {
         r"|(?<![\w.:-])(?:[0-9]{4}-[0-9]{2}-[0-9]{2}\ [0-9]{1,2}(?::[0-9]{2}){1,2}+(?![\w:])"
         r"|[0-9]{1,2}(?::[0-9]{2}){1,2}+\ ?(?:[ap]\.m\.|[apAP][mM](?!\w)))"
         r"|(?<![\w.,/])[0-9]{1,3}\ [0-9]{1,2}/[0-9]{1,2}(?![\w/])"
-        # of several parts, with a sign, currency or unit, or of two digits and more
+        # of several parts, with a sign, currency or unit, or of two or more digits
         rf"|(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
         rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?"
         r"(?:\ (?:US|CA|AU|NZ|HK|SG)D(?!\w))?"
@@ -206,7 +206,7 @@ KINDS = {
 """The pattern of each kind of value."""
 
 _PLAIN_WORDS = r"(?<!\S)(?:(?:\p{Lu}++|\p{Lu}?[\p{Ll}\p{Lo}\p{M}]++)[.,;!?]?(?:\s++|$))++"
-"""Words of letters between blanks. No match of KINDS begins in one, so they are skipped, which saves most of the
+"""Words of letters between spaces. No match of KINDS begins in one, so they are skipped, which saves most of the
 time."""
 NON_TRANSLATABLE = regex.compile(
     "|".join([rf"{_PLAIN_WORDS}(*SKIP)(*FAIL)", *(f"(?:{pattern})" for pattern in KINDS.values())])
@@ -217,7 +217,7 @@ TRIGGER = regex.compile(r"[\d@#$%&<>{\[\\/:=;^_`+|*²³¹⁰-ₜ⌘⌥⇧⌃]|~~
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
-    # Short words between blanks are skipped, unless they are repeated.
+    # Short words between spaces are skipped, unless they are repeated.
     r"(?<!\S)(?:(?!(?P<again>[^\W\d_]{1,20}+)[\s,.!]{1,3}+(?i:(?P=again))(?!\w))"
     rf"[\p{{L}}\p{{M}}]{{1,{2 * MIN_REPEATS - 1}}}+[,.;!?]?(?:\s++|$))++(*SKIP)(*FAIL)"
     rf"|(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
@@ -225,12 +225,12 @@ LONG_RUN = regex.compile(
     # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
     rf"|(?<!\w)\w*?(?P<syllable>[^\W\d_]{{2,4}}?)(?P=syllable){{{MIN_REPEATS - 1},}}+\w*+"
     rf"|(?<!\w)(?P<word>[^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:(?P=word))(?!\w)){{{MIN_REPEATS - 1},}}+"
-    # the dots behind the first one in "I am tired........", and a row of other marks as a whole
+    # the dots after the first one in "I am tired........", and all of a row of other symbols
     rf"|(?<=(?P<mark>[{_MARKS}]))(?P=mark){{{MIN_REPEATED_MARKS - 1},}}+"
     rf"|(?P<sign>[^\w\s{FINAL_MARKS}])(?P=sign){{{MIN_REPEATED_MARKS - 1},}}+"
 )
-"""A run of letters and digits without a break, base64, a word in which a syllable or letter is repeated, one word or
-mark repeated. No model translates it, and it costs as much as a hundred words."""
+"""A long run of letters and digits without a space, base64, a word with a repeated syllable or letter, or a repeated
+word or symbol. No model translates it, and it costs as much time as a hundred words."""
 
 SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
-"""Text in apostrophes that are quotation marks: a model has learned the others."""
+"""A text between two apostrophes that are quotation marks. A model knows the other uses of apostrophes from training."""

@@ -1,11 +1,11 @@
-"""Cut the texts of a document into lines for the translator, and join their translations again.
+"""Cuts the texts of a document into lines for the translator, and joins their translations again.
 
-A line break in a document either separates two texts, as in a list, or only keeps lines short. A text is cut at breaks
-of the first kind. Breaks of the second kind are removed before translation, so that a sentence is translated as one
-line, and put back at about the same points of the translation.
+A line break in a document either separates two texts, as in a list, or wraps a long line. A text is cut at breaks of
+the first kind. Breaks of the second kind are removed before translation, so that a sentence is translated as one line,
+and inserted at about the same points of the translation.
 
 The label of a menu item or button may have an accelerator, a marked letter: ``&File``, ``Save _As…``, ``E_xit``. The
-letter after the prefix, ``&`` or ``_``, is the key that chooses the item. The model gets the text without the prefix.
+letter after the prefix, ``&`` or ``_``, is the key that selects the item. The model gets the text without the prefix.
 """
 
 import re
@@ -30,39 +30,40 @@ LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 COLUMN_GAP = re.compile(rf"{BREAK.pattern}|\s{{3}}")
 """Whitespace that separates two texts in the messages of programs, as in a list of options."""
 UNSPACED_CHARACTER = f"[{HAN}\u3041-\u30ff]"
-"""Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
+"""Matches a Chinese or Japanese character. A line may be broken between two of them without a space."""
 BREAK_WITHOUT_SPACE = re.compile(rf"{UNSPACED_CHARACTER}\s+{UNSPACED_CHARACTER}")
-"""Matches a line break, with the characters beside it, that needs no space in its place."""
+"""Matches a line break that is removed without inserting a space, and the characters next to it."""
 KEPT_OR_BETWEEN_WORDS = re.compile(
     rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={UNSPACED_CHARACTER})(?={UNSPACED_CHARACTER}))"
 )
-"""Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
-digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
+"""Matches a tag or placeholder, or, as group 1, a point where a line may be broken. A letter or digit must follow,
+because punctuation at the beginning of a line is markup in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 FINAL = ".!?:;…。！？：；"
 ENDS_SENTENCE = re.compile(rf"[{FINAL}][\W_]*$")
 _OPEN_END = rf"(?:\w|(?<![{FINAL}])[^\s\w{FINAL}])"
-"""The last character of a line that ends no sentence."""
+"""The last character of a line that does not end a sentence."""
 OPEN_LINE = regex.compile(rf"\n(?<={_OPEN_END}[^\S\n]*\n)[^\S\n]*(?![A-ZÀ-Þ][^\W\dA-Z])\S")
-"""The end of a line that ends no sentence, before one that does not begin with a capital and a small letter."""
+"""The end of a line that does not end a sentence, if the next line does not begin with a capitalized word."""
 LIST_ITEM = r"(?:[-*+•‣◦·–—#>|$]|\(?(?:\d{1,2}|[A-Za-z])[.)])\s|[•‣◦]"
-"""The start of an item of a list, or of a line that is quoted or typed."""
+"""The start of a list item, of a quoted line, or of a command line."""
 LINE_GAP = regex.compile(
     rf"(?:(?P<tag>(?<=<[^<>\n]{{0,1000}})[^>])|(?P<open>{_OPEN_END})|[^:])[^\S\n]*+\n[^\S\n]*+(?!\n)"
     rf"(?!{LIST_ITEM}|\S.*?(?<=\S)[ \t]{{3,}}+\S)(?(open)(?P<word>\p{{Ll}}+(?!\S))?)"
 )
-"""The break between two lines, from the last character of the first, where neither a blank line, a list nor a column
-begins. Its groups are the character if it is inside of a tag, or if it ends no sentence, and then the first word of the
-second line if it is in lowercase."""
+"""The break between two lines, including the last character of the first line. A blank line, a list item or a column
+must not follow. Groups: ``tag``, the last character if it is inside a tag; ``open``, the last character if it does not
+end a sentence; ``word``, the first word of the second line if it is in lowercase and ``open`` matches."""
 VISIBLE_CODE = "\ufffc"
-"""Stands for a code where lines are told from each other."""
+"""Replaces each code while a text is divided into lines."""
 MIN_FULL_CHARACTERS = 30
-"""Shorter lines are not broken to keep them short, as in a list, a poem or an address."""
+"""Shorter lines are never wrapped lines, but those of a list, a poem or an address."""
 MIN_FULL_SHARE = 0.85
-"""A line is full if, with the first word of the next one, it has this share of the longest line's characters."""
+"""A line is full if it and the first word of the next line have at least this share of the longest line's length."""
 MIN_CAPITALS_WIDTH = 55
 MIN_STANZA_LINES = 4
-"""Lines that all begin with a capital are wrapped only if they are that wide, and fewer than in a poem."""
+"""Lines that all begin with a capital letter are wrapped lines only if the longest has MIN_CAPITALS_WIDTH characters and
+there are fewer than MIN_STANZA_LINES. Otherwise they may be a poem."""
 
 _IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
 OPTION = (
@@ -71,21 +72,21 @@ OPTION = (
     rf"(?: {{0,2}}{_IN_BRACKETS}(?:\.\w+|,?\.\.\.)?)*)"  # --extract <name>.dsc [<folder>]
 )
 MAX_KEPT_CHARACTERS = 100
-"""The most characters of options or keys in a column."""
+"""The maximum length of the options or keys in a column."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
     rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*|"  # options of a command
 )
-"""Lines that are not translated."""
+"""Matches a line that is not translated."""
 
 ACCELERATOR_PREFIX = re.compile(
     r"(?<![\w&])[&_](?=[^\W_])"  # before a word
     r"|(?<=\b[A-Z])[&_](?=[a-z])|(?<=\b[A-Z][a-z])[&_](?=[a-z])|(?<=\b[A-Z][a-z]{2})[&_](?=[a-z])"  # or inside of one
 )
 MAX_LABEL_WORDS = 6
-"""A longer text is no label, so it has no accelerator."""
+"""The maximum number of words of a label. Longer texts have no accelerator."""
 NO_KEY = re.compile(r"<[^<>]*>|&\w+;|%\S+|[{][^{}]*[}]|\$\w+")
-"""Matches tags, entities and placeholders: no letter in them can be the key."""
+"""Matches tags, entities and placeholders, whose letters cannot be the key."""
 LABEL_END = re.compile(r"\s*[.…:：]*\s*$")
 
 
@@ -105,7 +106,7 @@ class LayoutLine(NamedTuple):
     syntax: str = ""
     """The syntax of its placeholders: a key of SYNTAXES; "" for none."""
     is_plain: bool = False
-    """Whether it is plain text, in which the translator finds pairs of marks such as ``[b]…[/b]``."""
+    """Whether it is plain text, in which the translator finds paired marks such as ``[b]…[/b]``."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Layout:
     text: CodedText
     paragraphs: tuple[Paragraph, ...]
     spaces: tuple[CodedText, ...]
-    """The text before the first paragraph, between each two, and after the last: whitespace and lines of KEPT."""
+    """The text before, between and after the paragraphs: whitespace, and lines that KEPT matches."""
 
     @property
     def lines(self) -> list[LayoutLine]:
@@ -134,7 +135,7 @@ class Layout:
         return [paragraph.line for paragraph in self.paragraphs]
 
     def restore(self, translations: Sequence[CodedText]) -> CodedText:
-        """Return the text with a translation, one for each of ``lines``, in place of each paragraph."""
+        """Return the text with each paragraph replaced by its translation. There is one for each of ``lines``."""
         parts = [self.spaces[0]]
         for paragraph, translation, space in zip(self.paragraphs, translations, self.spaces[1:], strict=True):
             parts += [paragraph.restore(translation), space]
@@ -145,22 +146,22 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
     """Cut a text into paragraphs.
 
     Args:
-        text: A text of a document. A paragraph of a string may be written as HTML (``looks_like_html``).
-        accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
+        text: A text of a document. If it is a string, its paragraphs may be HTML (``looks_like_html``).
+        accelerators: Whether ``&`` and ``_`` may mark the key that selects a menu item.
         syntax: The syntax of the text's placeholders; see ``LayoutLine``.
-        flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs, three
-            blanks and line breaks that are not there to keep lines short separate paragraphs.
+        flows: Whether a line break is equivalent to a space, as in most markup languages. Otherwise paragraphs are
+            separated by tabs, by three spaces, and by line breaks that do not wrap a line.
     """
     coded = text if isinstance(text, CodedText) else CodedText(text)
     may_be_html = coded is not text
     plain = CodedText(coded.text, tuple(code._replace(back=VISIBLE_CODE) for code in coded.codes)).written()
     code_positions = [code.position + index for index, code in enumerate(coded.codes)]
-    if MESSAGE.search(plain):  # its lines are no paragraphs
+    if MESSAGE.search(plain):  # an ICU message is a single paragraph
         start = len(plain) - len(plain.lstrip())
         paragraphs, accelerators = [[(start, len(plain.rstrip()))]], False
     else:
         paragraphs = _paragraph_lines(plain, flows)
-    # From here on, positions are those in the text without codes.
+    # Convert the positions to those in the text without codes.
     paragraphs = [
         [(start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)) for start, end in lines]
         for lines in paragraphs
@@ -179,9 +180,14 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
 def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
     """Return the spans of the lines of each paragraph.
 
-    In a text that does not flow, a line is continued inside of a tag. It is also continued if it ends no sentence, is
-    full or begins with a capital, and the next word is in lowercase. Before other words, a full line is continued
-    in prose: a text that ends a sentence, with lines that end none. Lines that begin with the same word are a list.
+    If the text flows, all lines are one paragraph. Otherwise the next line continues a line in three cases:
+
+    - The line ends inside a tag.
+    - It does not end a sentence, the next word is in lowercase, and the line is full, begins with a capital letter, or
+      continues another line.
+    - It is full, and the text is prose: the text ends a sentence, and a line in it does not.
+
+    Two lines that begin with the same word are items of a list, unless the first one ends inside a tag.
     """
     spans = list(_lines(text, not flows))
     width = max(end - start for start, end in spans)
@@ -212,8 +218,10 @@ def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
 
 
 def _lines(text: str, columns: bool) -> Iterator[Span]:
-    """Yield the span of each line of a text, without the whitespace around it. The first and the last line may be
-    empty."""
+    """Yield the span of each line of a text, without surrounding whitespace. The first and last lines may be empty.
+
+    With ``columns``, a tab, three spaces, or the gap after command options also ends a line.
+    """
     start = 0
     for gap in re.finditer(r"\s+", text):
         is_break = bool((COLUMN_GAP if columns else LINE_BREAK).search(gap.group()))
@@ -228,7 +236,7 @@ def _lines(text: str, columns: bool) -> Iterator[Span]:
 
 
 def looks_like_html(line: str) -> bool:
-    """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
+    """Return whether a line has an HTML element, and every ``&``, ``<`` and ``>`` in it is part of a tag or entity."""
     if "</" not in line or any(unescape(match) == match for match in AMPERSAND.findall(line)):
         return False
     codes = coded_markup(line, "html").codes
@@ -239,12 +247,12 @@ def looks_like_html(line: str) -> bool:
 def insert_breaks(translation: CodedText, breaks: Sequence[tuple[float, str]]) -> CodedText:
     """Insert line breaks between the words of a translation, outside of tags and placeholders.
 
-    Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
-    gaps than breaks, the last breaks are left out.
+    Each break is inserted into the nearest gap between two words that leaves a gap for each later break. If there are
+    fewer gaps than breaks, the last breaks are dropped.
 
     Args:
         translation: A translation in one line.
-        breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
+        breaks: For each line break, in order: the share of the characters that should precede it (0 to 1), and the
             whitespace to insert.
     """
     gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation.text) if match[1] is not None]
@@ -263,7 +271,14 @@ def insert_breaks(translation: CodedText, breaks: Sequence[tuple[float, str]]) -
 def _paragraph(
     original: CodedText, lines: Sequence[Span], may_be_html: bool, accelerators: bool, syntax: str
 ) -> Paragraph:
-    """Join lines, given by their spans in the whole text, to a paragraph."""
+    """Make a paragraph.
+
+    Args:
+        original: The text of the paragraph in the document, with its line breaks.
+        lines: The spans of its lines in the document's text.
+        may_be_html: Whether the paragraph is HTML if it looks like it.
+        accelerators, syntax: See ``cut_paragraphs``.
+    """
     shift, end = lines[0][0], lines[-1][1]
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
     breaks = [(first / max(end - shift, 1), original.text[first:last]) for first, last in gaps]
@@ -292,13 +307,13 @@ def _paragraph(
 
 
 def remove_accelerator(text: str) -> tuple[str, Accelerator | None]:
-    """Remove the accelerator's prefix from a text.
+    """Remove the accelerator's prefix from a label.
 
-    The character is a prefix only in a label: a text without final punctuation, of at most MAX_LABEL_WORDS words, whose
-    first letter is a capital or whose key is a digit. A second ``&`` or ``_``, or a later ``;``, rules a prefix out.
+    A label is a text without final punctuation, of at most MAX_LABEL_WORDS words, whose first letter is uppercase or
+    whose key is a digit. A text with a second ``&`` or ``_``, or with a ``;`` after the first, has no accelerator.
 
     Returns:
-        The text without the prefix, and the accelerator. For a text without an accelerator: the same text, and None.
+        The text without the prefix, and the accelerator. Without an accelerator: the unchanged text, and None.
     """
     match = ACCELERATOR_PREFIX.search(text)
     if not match or len(text.split()) > MAX_LABEL_WORDS or re.search(r"[^.][.!?]\s*$", text):
@@ -311,12 +326,12 @@ def remove_accelerator(text: str) -> tuple[str, Accelerator | None]:
 
 
 def insert_accelerator(accelerator: Accelerator, translation: str) -> str:
-    """Return a translation with the prefix of an accelerator inserted.
+    """Insert the prefix of an accelerator into a translation.
 
-    The prefix is put before the first word that begins with the key, in uppercase or not; if there is none, before the
-    key inside a word; if the key does not occur, before the first word. Tags, entities and placeholders are skipped. A
-    translation without letters of an alphabet (Chinese, Japanese, Korean) gets the prefix and the key in brackets at
-    its end: ``打开(_O)``.
+    The prefix is inserted before the first word that begins with the key, ignoring case. Otherwise it is inserted
+    before the key inside a word, or before the first word if the key does not occur. Tags, entities and placeholders
+    are skipped. A translation in Chinese, Japanese or Korean gets the prefix and the key in parentheses at its end:
+    ``打开(_O)``.
     """
     searched = NO_KEY.sub(lambda match: " " * len(match.group()), translation)
     key = re.escape(accelerator.key)

@@ -2,10 +2,11 @@
 
 markdown-it-py distinguishes texts (paragraphs, headings, list items and table cells) from code. Inline markup, such as
 emphasis and links, is read as codes (``mt.formats.markdown_inline``), which the translator moves together with
-their words. A translation is parsed again: if it has other markup than its source, the source stays.
+their words. Each translation is parsed again. If its markup differs from the source's, the text stays untranslated.
 
-Front matter, and JavaScript and JSX of MDX, are hidden from the parser. A heading has the anchor that GitHub makes of
-its text, unless it declares one, as in ``## Use {#use}``. Links to headings follow the translated headings.
+Front matter, and the JavaScript and JSX of MDX, are hidden from the parser. The anchor of a heading is derived from its
+text as on GitHub, unless the heading declares one, as in ``## Use {#use}``. Links to headings are updated to the
+anchors of the translated headings.
 """
 
 import re
@@ -31,14 +32,15 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE.pattern})|(?:{TAG}[ \t]*)+", re.DOTALL)
-"""A line that is the first of an alert, the start or end of a container, tags, a target, or a template."""
+"""A line without text to translate: the start of an alert or container, the end of a container, a link target, tags,
+or a construct of a template."""
 ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
 BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
-"""The end of a line, and the line after it, which would make it the head of a table."""
+"""The rest of a line, and the next line if it is the delimiter row of a table, whose header the first line may become."""
 FOREIGN_BLOCK = re.compile(
     r"^(?:\||\+[-=+]{2}|:?-{2,}[-:| \t]*\||[-:| \t]*\|[-:| \t]*-{2,}[-:| \t]*\r?$|===[!+]?[ \t]+\")", re.MULTILINE
 )
-"""A line of a table or tab of another dialect of Markdown, which CommonMark takes for a paragraph."""
+"""A line of a table or tab in another dialect of Markdown. CommonMark parses it as a paragraph."""
 CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<title>[^\[\]{}]*[^\s\[\]{}])")
 FRONT_MATTER = re.compile(
     r"\A\ufeff?(?:(?P<fence>-{3}|\+{3})[ \t]*\r?\n(?:.*?\n)??(?:(?P=fence)|\.{3})[ \t]*(?:\r?\n|\Z))?", re.DOTALL
@@ -54,23 +56,23 @@ PROGRAM = re.compile(
 )
 """Code, a block of JavaScript in MDX, or a tag or expression of JSX."""
 TEXT_IN_CODE = re.compile(r"\{[^{}]*<[A-Za-z][^<>]*>[^<>{}]*[^\W\d]{2}[^<>{}]*</")
-"""A text in an element of JSX inside of an expression."""
+"""A text in a JSX element inside an expression."""
 LINK = re.compile(
     r"""(?:(?<!\\)\]\(\s*<?|^[ \t>]*\[[^\[\]]+\]:\s*<?|\bhref\s*=[{\s]*["']?)\#(?P<anchor>(?![/!:])[^\s"'<>()]+)""",
     re.MULTILINE,
 )
-"""The start of a link to an anchor of the same page."""
+"""The start of a link to an anchor on the same page."""
 DECLARED = re.compile(
     r"""(?:<[^<>]*?\b(?:id|name)\s*=[{\s]*["']?|\{(?:/\*)?\s*\#|\[\#(?=[^\[\]]*\][ \t]*\r?$)|^\((?=[^()]*\)=))"""
     r"(?P<anchor>[\w:.-]+)",
     re.MULTILINE,
 )
-"""The declaration of an anchor: of HTML, Pandoc, Docusaurus, Nextra and MyST."""
+"""The declaration of an anchor in HTML, Pandoc, Docusaurus, Nextra or MyST."""
 
 
 @dataclass(frozen=True)
 class Parser:
-    """The parser of a document, with the link targets and footnotes of the document."""
+    """A Markdown parser that knows the link targets and footnotes of a document."""
 
     markdown: "MarkdownIt"
     environment: dict[str, dict]
@@ -80,8 +82,8 @@ class Parser:
         """The names of the link targets that the document defines, case-folded."""
         return {name.casefold() for name in self.environment.get("references", {})}
 
-    def markup(self, content: str) -> Counter[tuple[str, str, str]]:
-        """Count the elements of inline markup in the text of a block."""
+    def count_markup(self, content: str) -> Counter[tuple[str, str, str]]:
+        """Count the elements of inline markup in the text of a block, by type, attributes and content."""
         children = self.markdown.parseInline(content, self.environment)[0].children or []
         return Counter(
             (child.type, f"{child.attrs}{child.meta.get('label')}", child.content)
@@ -90,18 +92,19 @@ class Parser:
         )
 
     def is_paragraph(self, content: str) -> bool:
-        """Return whether a text is one paragraph."""
-        return self._blocks(content) == ["paragraph_open", "inline", "paragraph_close"]
+        """Return whether a text is a single paragraph."""
+        return self._block_types(content) == ["paragraph_open", "inline", "paragraph_close"]
 
     def is_html(self, content: str) -> bool:
-        """Return whether a text is one block of HTML, which may be indented."""
-        return self._blocks(content.lstrip()) == ["html_block"]
+        """Return whether a text is a single block of HTML, which may be indented."""
+        return self._block_types(content.lstrip()) == ["html_block"]
 
-    def _blocks(self, content: str) -> list[str]:
+    def _block_types(self, content: str) -> list[str]:
         return [token.type for token in self.markdown.parse(content, {})]
 
 
 def make_parser() -> Parser:
+    """Return a parser of CommonMark with the supported extensions, for a document that has not been parsed yet."""
     with optional_packages():
         from markdown_it import MarkdownIt
         from mdit_py_plugins.admon import admon_plugin
@@ -119,52 +122,54 @@ def make_parser() -> Parser:
 
 
 class Page:
-    """A parsed page, with its links."""
+    """A parsed page: its blocks, links and anchors."""
 
     def __init__(self, text: str, markdown: "MarkdownIt", environment: dict[str, dict]) -> None:
         self._text = text
         self.body = PROGRAM.sub(_hide_program, FRONT_MATTER.sub(_replace_by_spaces, text, count=1))
-        """The text that is parsed, of the same length as the page's text."""
+        """The text that is parsed. Front matter and programs are replaced by characters of the same number."""
         self.tokens = markdown.parse(self.body, environment)
         content = PROGRAM.sub(lambda match: match[0] if match["jsx"] else _replace_by_spaces(match), text)
         self.links = [(*match.span("anchor"), unquote(match["anchor"]).lower()) for match in LINK.finditer(content)]
-        """The start and the end of the anchor in each link, and the anchor."""
+        """For each link to an anchor of the page: the start and end of the anchor in the text, and the anchor."""
         self._declared = {"top"} | {match["anchor"].lower() for match in DECLARED.finditer(content)}
         self._headings = [f"{token.attrGet('id')}" for token in self.tokens if token.type == "heading_open"]
         """The anchor of each heading."""
 
     def untranslated_positions(self) -> Iterator[int]:
-        """Yield the positions of the links whose anchor is not on the page, and of expressions that hold text."""
+        """Yield the positions of links whose anchor is not on the page, and of expressions that contain text."""
         targets = self._declared.union(self._headings)
         yield from (start for start, _, anchor in self.links if anchor not in targets)
         yield from (match.start() for match in PROGRAM.finditer(self._text) if TEXT_IN_CODE.search(match["jsx"] or ""))
 
-    def follow(self, source: "Page") -> str:
-        """Return the text of the page, a translation of ``source``, with its links to the translated headings."""
+    def with_updated_links(self, source: "Page") -> str:
+        """Return the text of this page, a translation of ``source``, with its links to the translated headings."""
         pairs = zip(source._headings, self._headings, strict=False)
-        moved = {old: new for old, new in pairs if old != new and old not in source._declared}
-        links = (Splice(start, end, moved[anchor]) for start, end, anchor in self.links if anchor in moved)
+        new_anchors = {old: new for old, new in pairs if old != new and old not in source._declared}
+        links = (Splice(start, end, new_anchors[anchor]) for start, end, anchor in self.links if anchor in new_anchors)
         return apply_splices(self._text, links)
 
 
 def github_anchor(title: str) -> str:
+    """Return the anchor of a heading on GitHub: ``how-to-water`` for "How to water"."""
     return regex.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def _replace_by_spaces(match: re.Match[str]) -> str:
+    """Return a space for each character of a match. Line breaks are preserved."""
     return re.sub(r"[^\r\n]", " ", match.group())
 
 
 def _hide_program(match: re.Match[str]) -> str:
+    """Return private-use characters in place of a match of PROGRAM, unless the parser can read it."""
     is_hidden = match["module"] or match["jsx"] and ("\n" in match[0] or match[0].startswith("<"))
     return "\ue000" * len(match[0]) if is_hidden else match[0]
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a Markdown file. Each paragraph, heading, list item, title and table cell is a passage to translate, and so
-    are the texts of HTML.
+    """Read a Markdown file. Paragraphs, headings, list items, titles, table cells and the texts of HTML are translated.
 
-    Code and front matter are kept.
+    Code and front matter are preserved.
 
     Raises:
         InputError: The content is not in UTF-8, or a package is not installed.
@@ -191,34 +196,38 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
             passages += _html_passages(text, own_lines, languages, parser)
         elif token.type == "inline":
             is_cell = before in ("th_open", "td_open")
-            quote = '"' * (before == "admonition_title_open")
+            quote = '"' if before == "admonition_title_open" else ""
             spans = _find_lines(page.body, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
             done = spans[-1][1] if spans else done
             is_foreign = before == "paragraph_open" and FOREIGN_BLOCK.search(token.content)
             if spans and not is_foreign and not BRANCH.search(token.content):
                 spans = [(start + len(quote), end - len(quote)) for start, end in spans]
                 passages += _block_passages(text, spans, parser, is_cell)
-            elif not quote:  # an admonition without a title has its type in place of it
+            elif not quote:  # markdown-it-py gives an admonition without a title its type as the title
                 passages.append(untranslated_passage(own_lines[0][0]))
     passages += map(untranslated_passage, page.untranslated_positions())
 
     def encode(translated: str) -> bytes:
-        return (Page(translated, parser.markdown, {}).follow(page) if page.links else translated).encode()
+        return (Page(translated, parser.markdown, {}).with_updated_links(page) if page.links else translated).encode()
 
     return Document(text, sorted(passages, key=attrgetter("start")), encode)
 
 
 def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: Parser) -> Iterator[Passage]:
-    """Yield the passages of a block of HTML."""
+    """Yield the passages of a block of HTML.
+
+    A passage stays untranslated if the block is in a quotation or encloses code, or if CommonMark would no longer parse
+    the block as HTML.
+    """
     shift, end = lines[0][0], lines[-1][1]
     block = text[shift:end]
-    is_separate = parser.is_html(block) and "```" not in block  # neither in a quotation nor around code
+    is_writable = parser.is_html(block) and "```" not in block  # neither in a quotation nor around code
 
     for passage in page_passages(block, languages)[0]:
 
         def write(translations: list[CodedText], passage: Passage = passage) -> list[Splice] | None:
-            splices = passage.write(translations) if is_separate else None
-            # The first line decides that the block is HTML.
+            splices = passage.write(translations) if is_writable else None
+            # CommonMark recognizes HTML by the first line of a block.
             is_first_line = splices and "\n" not in block[: splices[0].start]
             if splices is None or (is_first_line and not parser.is_html(apply_splices(block, splices))):
                 return None
@@ -228,16 +237,16 @@ def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parse
 
 
 def _find_lines(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
-    """Find the text of a block, as markdown-it-py returns it, in the document.
+    """Find the lines of a block, as markdown-it-py returns them, in the document.
 
     Args:
         text: The document.
-        lines: The spans of the document's lines that hold the block.
-        content: The text of the block, without the marks of quotations and lists.
-        done: For a table cell, the end of the cell before it. None for other blocks, which fill their lines.
+        lines: The spans of the document's lines that contain the block.
+        content: The text of the block, without the markers of quotations and lists.
+        done: For a table cell: the end of the previous cell. None for other blocks, which fill their lines.
 
     Returns:
-        The span of each line of the block. Empty if a line is blank or not literally in the document.
+        The span of each line of the block. Empty if a line is blank or does not occur literally in the document.
     """
     spans = []
     for line, (start, end) in zip(content.split("\n"), lines, strict=False):
@@ -254,7 +263,10 @@ def _find_lines(text: str, lines: Sequence[Span], content: str, done: int | None
 
 
 def _block_passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -> Iterator[Passage]:
-    """Yield the passages of a block: one, several between lines of templates and alerts, or one for each abbreviation.
+    """Yield the passages of a block.
+
+    A block is one passage, unless it is divided by lines without text (FIXED_LINE) or defines abbreviations, each of
+    which is a passage.
 
     Args:
         text: The document.
@@ -263,37 +275,42 @@ def _block_passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: b
         is_cell: Whether the block is a table cell.
     """
 
-    def kind(span: Span) -> int:
+    def group_key(span: Span) -> int:
+        """Return -1 for a line without text, and the same number for lines of one passage."""
         line = text[slice(*span)].rstrip()
         if FIXED_LINE.fullmatch(line):
             return -1
         return span[1] if ABBREVIATION.match(line) or (line.startswith("[!") and span == spans[0]) else 0
 
-    for number, group in groupby(spans, kind):
-        own_spans = list(group)
-        before = "" if own_spans[0] == spans[0] else "text\n"
-        if number >= 0:
-            yield from _lines_passage(text, own_spans, parser, is_cell, before)
+    for key, group in groupby(spans, group_key):
+        passage_spans = list(group)
+        before = "" if passage_spans[0] == spans[0] else "text\n"
+        if key >= 0:
+            yield from _lines_passage(text, passage_spans, parser, is_cell, before)
 
 
 def _lines_passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Iterator[Passage]:
-    """Yield the passage for lines of a block, unless they have no words. See ``_block_passages``.
+    """Yield the passage of some lines of a block, unless they have no words.
 
     Args:
-        before: "", or a text in place of the block's lines before them.
+        text, parser, is_cell: See ``_block_passages``.
+        spans: The spans of the lines.
+        before: "" if they are the first lines of the block, or else a placeholder for the lines before them.
     """
     gaps = ["", *(text[end:start] for (_, end), (start, _) in pairwise(spans))]
     plain = "\n".join(re.sub("\r?\n", LINE_BREAK, text[slice(*span)]) for span in spans)
     layout = cut_paragraphs(coded_markdown(plain, parser.references), flows=True)
-    markup = parser.markup(plain)
-    pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
+    markup = parser.count_markup(plain)
+    pipe = "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
+    if is_cell:
+        pipe = r"\|"
 
     def write(translations: list[CodedText]) -> list[Splice] | None:
         if translations[0] == layout.text:
             return []
         for special in (SPECIAL, PUNCTUATION):
             written = write_markdown(translations[0], special, pipe).strip(" ")
-            if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
+            if parser.count_markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 rows = written.split("\n")
                 starts = gaps + gaps[-1:] * (len(rows) - len(gaps))
                 content = "".join(map(add, starts, rows)).replace(LINE_BREAK, "\r\n" if "\r\n" in text else "\n")

@@ -1,4 +1,4 @@
-"""Reads the inline markup of Markdown, such as emphasis and links, as codes, and writes texts with codes."""
+"""Reads the inline markup of Markdown, such as emphasis and links, as codes, and writes coded texts as Markdown."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from mt.formats.web_page import TEMPLATE, VALUE, construct_keys, is_placeholder
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 LINE_BREAK = "\ufdd0"
-"""Stands for a line break in a tag or expression of JSX."""
+"""Replaces a line break in a tag or expression of JSX."""
 TAG = rf"</?(?:[A-Za-z][\w.:-]*(?:[\s/{LINE_BREAK}](?:{VALUE}|\"[^\"<]*+\"|'[^'<]*+'|[^<>{{])*+)?)?>"
 INLINE_MARKUP = re.compile(
     r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\)"
@@ -41,11 +41,11 @@ INLINE_MARKUP = re.compile(
 """An element of inline markup. The name of its group is the kind of the element."""
 COLLAPSED_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[\]")
 REPEATED_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[\1\]")
-"""A link whose text is the name of its target, which need not be repeated."""
+"""A reference link whose label equals its text, so that the label can be omitted."""
 SPECIAL = re.compile(r"\\(?![^\W_]|\s)|[`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
-"""A character of a translation that would be read as markup, and needs a backslash."""
+"""A character of a translation that needs a backslash because it would be parsed as markup."""
 PUNCTUATION = re.compile(r"[!-/:-@\[-`{}~]")
-"""A character that may have a backslash in front of it; without ``|``, whose spelling is chosen apart."""
+"""A character that may be escaped by a backslash, except ``|``, which has a parameter of ``write_markdown``."""
 EMPHASIS = re.compile(r"[*_~=]+")
 BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
@@ -54,7 +54,12 @@ BEGINS_BLOCK = re.compile(
 
 
 def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
-    """Return Markdown text with its inline markup as codes."""
+    """Return a Markdown text with its inline markup as codes.
+
+    Args:
+        plain: The text of a block.
+        references: The names of the link targets that the document defines, case-folded.
+    """
     plain = COLLAPSED_REFERENCE.sub(r"[\1][\1]", plain)
     plain = INLINE_MARKUP.sub(lambda match: _repeat_target(match, references), plain)
     text = ""
@@ -66,18 +71,18 @@ def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
         if keys := _element_keys(match, references):
             is_break = match.lastgroup == "hard_break" or keys[0] == "br"
             marks.append(Mark(len(text), len(text) + len(content), *keys, ends_text=is_break))
-        text += content[match.lastgroup == "escape" and not keys :]
+        text += content[1:] if match.lastgroup == "escape" and not keys else content
         done = match.end()
     return coded_text(text + plain[done:], marks)
 
 
 def write_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str:
-    """Return a translation in Markdown.
+    """Write a translated text as Markdown.
 
     Args:
         coded: The translation of a text from ``coded_markdown``.
-        special: Characters to escape: SPECIAL or PUNCTUATION.
-        pipe: The spelling of ``|``.
+        special: The characters to escape: SPECIAL or PUNCTUATION.
+        pipe: The notation of ``|``, which depends on whether the text is in or before a table.
     """
     parts = coded.parts()
     parts[::2] = (special.sub(r"\\\g<0>", part).replace("|", pipe) for part in parts[::2])
@@ -85,18 +90,18 @@ def write_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str
 
 
 def _repeat_target(inline: re.Match[str], references: Collection[str]) -> str:
-    """Return a match of INLINE_MARKUP. If it is a link whose text is the name of its target, the name is repeated."""
+    """Return a match of INLINE_MARKUP, with the label added to a reference link without one: ``[name][name]``."""
     name = " ".join(inline.group()[1:-1].split())
     is_link = inline.lastgroup == "reference" and name.casefold() in references and is_translatable(name)
     return f"{inline.group()}[{name}]" if is_link and len(name) > 1 else inline.group()
 
 
 def _element_keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
-    """Return which element a match of INLINE_MARKUP starts and which it ends, so that starts and ends can be paired.
+    """Return the keys by which the starts and ends of elements are paired, for a match of INLINE_MARKUP.
 
     Returns:
-        The key of the element that starts and of the one that ends, each empty if none does. None if the match is plain
-        text.
+        The key of the element that the match starts, and the key of the element that it ends. Each is "" if there is no
+        such element. None if the match is plain text.
     """
     content = inline.group()
     match inline.lastgroup:
@@ -130,10 +135,10 @@ def _element_keys(inline: re.Match[str], references: Collection[str]) -> tuple[s
 
 
 def _attach_delimiters(parts: list[str]) -> list[str]:
-    """Move delimiters of emphasis to the border of a word, where CommonMark does not read them as text.
+    """Move the delimiters of emphasis next to words, because CommonMark reads a delimiter between spaces as text.
 
     Args:
-        parts: Text at even indices, and delimiters and other codes at odd ones.
+        parts: Text at even indices, and codes, such as delimiters, at odd ones. Changed in place and returned.
     """
     unclosed: set[str] = set()
     for index in range(1, len(parts), 2):
@@ -146,7 +151,7 @@ def _attach_delimiters(parts: list[str]) -> list[str]:
             parts[index - 1], parts[index + 1] = _move_outward(delimiter, before, after)
             following = EMPHASIS.match("".join(parts[index + 2 : index + 3]))
             if not after and following and following[0] not in unclosed:
-                parts[index + 1] = " "  # otherwise the delimiters of two neighbors would be read as one
+                parts[index + 1] = " "  # otherwise two adjacent delimiters would be parsed as one
         else:
             inner, outer = _move_outward(delimiter, after[::-1], before[::-1])
             parts[index - 1], parts[index + 1] = outer[::-1], inner[::-1]
@@ -154,10 +159,17 @@ def _attach_delimiters(parts: list[str]) -> list[str]:
 
 
 def _move_outward(delimiter: str, inner: str, outer: str) -> tuple[str, str]:
-    """Return the texts inside and outside of a closing delimiter after moving it before blanks, or behind the word that
-    it divides.
+    """Move a closing delimiter before the spaces that precede it, or to the end of a word that it divides.
 
-    For an opening delimiter, the texts are reversed.
+    For an opening delimiter, pass the texts reversed.
+
+    Args:
+        delimiter: The delimiter.
+        inner: The text before it, inside the emphasis.
+        outer: The text after it.
+
+    Returns:
+        The new texts before and after the delimiter.
     """
     stripped = inner.rstrip(" ")
     inner, outer = stripped, inner[len(stripped) :] + outer

@@ -1,6 +1,6 @@
 """Finds paired marks in plain text, such as ``<1>…</1>``, ``**…**`` and ``{linkStart}…{linkEnd}``.
 
-Their content is translated, and they stay around it, like the tags of HTML. A mark without a counterpart is text.
+Their content is translated, and they are kept around it, like the tags of HTML. A mark without a counterpart is text.
 """
 
 import re
@@ -30,14 +30,13 @@ MARK = regex.compile(
     rf"|(?P<emphasis>{emphasis_mark('*', 1, 3)}|{emphasis_mark('_', 1, 3)}|{emphasis_mark('~', 1, 2)})"
 )
 MARK_TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
-"""Every match of MARK but a closing one contains a match of this."""
+"""A pattern that matches in every opening mark, so texts without a match need not be searched for pairs."""
 _PARTS = regex.compile(r"[A-Z]?[a-z]++|[A-Z]++")
 _OPENING, _CLOSING = {"start", "begin", "open"}, {"end", "close"}
 
 
 def find_pairs(text: str) -> list[tuple[Mark, Mark]]:
-    """Return the pairs of an opening and a closing mark in a text, in the order of the opening marks. They are properly
-    nested."""
+    """Return the pairs of an opening and a closing mark in a text, properly nested, in the order of their openings."""
     if not MARK_TRIGGER.search(text):
         return []
     marks = [_read_mark(match) for match in MARK.finditer(text)]
@@ -46,18 +45,19 @@ def find_pairs(text: str) -> list[tuple[Mark, Mark]]:
 
 
 def mark_keys(text: str) -> tuple[str, str]:
-    """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
+    """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" for other texts."""
     match = MARK.fullmatch(text)
     return _read_mark(match)[2:4] if match else ("", "")
 
 
 def emphasis_keys(match: re.Match[str] | regex.Match[str], in_words: bool = False) -> tuple[str, str]:
-    """Return the ``opens`` and the ``closes`` of a delimiter of emphasis, by a simpler form of CommonMark's rules for
-    left- and right-flanking delimiters.
+    """Return the ``opens`` and the ``closes`` of a delimiter of emphasis.
+
+    The rules are simplified from CommonMark's rules for left- and right-flanking delimiters.
 
     Args:
         match: A match of the delimiter.
-        in_words: Whether it may stand inside of a word.
+        in_words: Whether the delimiter may be inside a word.
     """
     before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     opens = after.strip() and (in_words or not before.isalnum())
@@ -66,6 +66,11 @@ def emphasis_keys(match: re.Match[str] | regex.Match[str], in_words: bool = Fals
 
 
 def _read_mark(match: regex.Match[str]) -> Mark:
+    """Return a match of MARK as a mark.
+
+    The keys of named marks, such as ``{linkStart}``, are the other words of their name (``link``). The keys of other
+    marks are their kind and name.
+    """
     kind = match.lastgroup or ""
     name = match[kind]
     opens, closes = "", ""
@@ -73,7 +78,7 @@ def _read_mark(match: regex.Match[str]) -> Mark:
         parts = [part.lower() for part in _PARTS.findall(name)]
         limit = next((part for part in (parts[0], parts[-1]) if part in _OPENING | _CLOSING), "")
         rest = " ".join(part for part in parts if part != limit)
-        opens, closes = rest * (limit in _OPENING), rest * (limit in _CLOSING)
+        opens, closes = ("", rest) if limit in _CLOSING else (rest, "")
     elif kind == "emphasis":
         opens, closes = emphasis_keys(match)
     else:
@@ -84,5 +89,8 @@ def _read_mark(match: regex.Match[str]) -> Mark:
 
 
 def _is_pair(content: str, key: str) -> bool:
-    """Return whether a text between marks is their content. Between underscores, a word may be an identifier."""
+    """Return whether marks with this key may enclose a text.
+
+    Emphasis needs letters. Between underscores it also needs a space, because ``_name_`` may be an identifier.
+    """
     return key[0] not in "*_~" or any(map(str.isalpha, content)) and (key[0] != "_" or " " in content)

@@ -19,23 +19,24 @@ from mt.formats.messages import has_alternatives
 from mt.formats.string_files import is_text
 
 JSON_TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
-"""A string, with the colon after it if it is a key, or a sign."""
+"""A string, with the colon after it if it is a key, or a bracket, brace or comma."""
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
 BLOCK_SCALAR = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
 """The beginning of a block scalar, with its indicators as group 1 and its indentation as group 3."""
 TRUTH_VALUE = re.compile("y|yes|n|no|on|off|true|false|null|~", re.IGNORECASE)
-"""A plain scalar that is no string in YAML 1.1, which Rails reads."""
+"""A plain scalar that is not a string in YAML 1.1, the version that Rails reads."""
 PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+)*")
-"""The anchor and the tag in front of a scalar."""
+"""The anchor and the tag before a scalar."""
 Scalar = tuple[str, Any, bool]
-"""A scalar: its keys with dots between them, its node (of ruamel.yaml), and whether it stands in brackets."""
+"""A scalar: its keys, separated by dots; its ruamel.yaml node; and whether it is inside brackets or braces."""
 
 
 def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a JSON file. The values that are texts are passages to translate; everything else is kept.
+    """Read a JSON file. The values that are texts are translated; everything else is preserved.
 
-    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not. Texts with
-    alternatives, which browser extensions and Flutter do not have, are left as they are and counted.
+    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are skipped. Texts
+    with alternatives stay untranslated and are counted, except in files of browser extensions and Flutter, which do not
+    have this notation.
 
     Raises:
         InputError: The content is not JSON, not in UTF-8, or declares another language.
@@ -46,12 +47,12 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
     except json.JSONDecodeError as error:
         raise InputError(f"line {error.lineno} is not valid JSON ({error.msg}); correct it") from None
     except ValueError as error:  # such as a number with thousands of digits
-        raise InputError(f"is JSON that cannot be read ({error}); shorten this value") from None
+        raise InputError(f"has a JSON value that cannot be read ({error}); shorten it") from None
     except RecursionError:
-        raise InputError("is nested too deeply to be read; move the innermost objects to a file of their own") from None
+        raise InputError("is nested too deeply to be read; move the innermost objects to a separate file") from None
     is_ascii = text.isascii() and r"\u" in text
     fields = parsed if isinstance(parsed, dict) else {}
-    is_extension = bool(fields) and all(isinstance(own, dict) and "message" in own for own in fields.values())
+    is_extension = bool(fields) and all(isinstance(entry, dict) and "message" in entry for entry in fields.values())
     may_have_alternatives = not is_extension and "@@locale" not in fields
 
     def escape(value: str) -> str:
@@ -75,15 +76,20 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
 
 
 def _json_values(text: str) -> Iterator[tuple[list[str | int], re.Match[str]]]:
-    """Yield each string that is a value: its keys and its indices in lists, the outermost first, and its match."""
+    """Yield each string that is a value.
+
+    Yields:
+        The keys of objects and indices of lists that lead to the value, the outermost first; and its match of
+        JSON_TOKEN.
+    """
     keys: list[str | int] = []
     for token in JSON_TOKEN.finditer(text):
-        sign = token.group()
-        if sign in "{[":
-            keys.append(0 if sign == "[" else "")
-        elif sign in "}]":
+        symbol = token.group()
+        if symbol in "{[":
+            keys.append(0 if symbol == "[" else "")
+        elif symbol in "}]":
             keys.pop()
-        elif sign == ",":
+        elif symbol == ",":
             if isinstance(keys[-1], int):
                 keys[-1] += 1
         elif token["is_key"]:
@@ -93,13 +99,13 @@ def _json_values(text: str) -> Iterator[tuple[list[str | int], re.Match[str]]]:
 
 
 def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a YAML file. The values that are texts are passages to translate; everything else is kept.
+    """Read a YAML file. The values that are texts are translated; everything else is preserved.
 
-    If a key of the outermost mapping is the source language, as in Rails, it becomes the target language. The values
-    under keys that are other languages are kept.
+    If a key of the outermost mapping is the source language, as in Rails, it is replaced by the target language, and
+    the values of other languages are preserved.
 
     Raises:
-        InputError: The content is not YAML, not in UTF-8, in another language, or already in the target language, too.
+        InputError: The content is not YAML, not in UTF-8, in another language, or in both languages of the model.
     """
     with optional_packages():
         from ruamel.yaml import YAML, YAMLError  # reads [:year, :month], as PyYAML does not
@@ -127,15 +133,20 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         line = f"line {mark.line + 1} " if mark else ""
         raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
-        raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
+        raise InputError("is nested too deeply to be read; move the innermost values to a separate file") from None
     return Document(text, passages, changes=changes)
 
 
 def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
-    """Return the key that is the source language, if there is one, and the node of its texts or else the root.
+    """Find the texts in the source language in a YAML document whose outermost keys may be languages, as in Rails.
+
+    Returns:
+        The node of the key to replace by the target language, and the node to translate. Without a key of the source
+        language, the key is None and the node is the root. If the root has only one language and keys that are not
+        languages, all of the root is translated.
 
     Raises:
-        InputError: All keys are other languages, or there is a key for the target language, too.
+        InputError: All languages are other ones, or the target language has texts, too.
     """
     pairs = root.value if root and root.tag == MAPPING_TAG else ()
     trees = {
@@ -156,18 +167,19 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
             f"has texts in {languages.source} and in {languages.target}; make a file of each language, and translate "
             f"that in {languages.source}"
         )
-    key, value = trees[max(codes, key=languages.source.__eq__)]
+    code = languages.source if languages.source in codes else codes[0]
+    key, value = trees[code]
     return key, value if len(trees) > 1 or len(pairs) == 1 else root
 
 
 def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
-    """Yield the strings in a node, except keys. Those that an alias repeats are yielded once.
+    """Yield the strings in a node, except keys. A string that aliases repeat is yielded once.
 
     Args:
         node: The node; None for an empty document.
-        key: The keys that lead to the node, with dots between them.
-        is_inside: Whether the node stands in brackets.
-        visited: The identities of the nodes that were yielded or searched; changed by this function.
+        key: The keys that lead to the node, separated by dots.
+        is_inside: Whether the node is inside brackets or braces.
+        visited: The ids of the nodes that were already visited. The visited nodes are added.
     """
     if node is None or id(node) in visited:
         return
@@ -183,7 +195,14 @@ def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> It
 
 
 def _write_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
-    """Return a string in the style of the scalar ``old``, or in quotation marks if that style cannot hold it."""
+    """Write a string as YAML, in the style of the scalar that it replaces or, if that is impossible, in quotation marks.
+
+    Args:
+        old: The scalar in the document.
+        style: Its style in ruamel.yaml: a quotation mark, ``|``, ``>``, or None for a plain scalar.
+        is_inside: Whether it is inside brackets or braces.
+        new: The string to write.
+    """
     if style not in ("|", ">"):
         return _dump_scalar(new, style, is_inside)
     line_end = "\r\n" if "\r\n" in old else "\n"
@@ -200,6 +219,7 @@ def _write_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
 
 
 def _load_scalar(scalar: str) -> object:
+    """Return the value of a scalar in YAML, or None if it is not valid."""
     try:
         return yaml.safe_load(f"key: {scalar}")["key"]
     except yaml.YAMLError:
@@ -207,7 +227,7 @@ def _load_scalar(scalar: str) -> object:
 
 
 def _dump_scalar(new: str, style: str | None, is_inside: bool) -> str:
-    """Return a string in one line."""
+    """Write a string as YAML in a single line. See ``_write_yaml`` for the arguments."""
     style = '"' if BREAK.search(new) else style
     quoted = json.dumps(new, ensure_ascii=False)
     if style == '"' and _load_scalar(quoted) == new:

@@ -1,10 +1,10 @@
-"""Messages with several texts, one for each number or case: plural and select of ICU.
+"""Parses ICU messages, which have a text for each number or case (plural, select), and checks format directives.
 
-The texts are translated one by one, and everything else comes back unchanged. Other such messages are recognized, and
+The texts of a message are translated one by one, and everything else is preserved. Similar messages are recognized but
 not translated: the choice of Java, and the alternatives of vue-i18n (``car | cars``), Laravel and Symfony.
 
-A message may have format directives, such as ``%s`` and ``%(name)d``, which a program replaces by values. A program
-that gets other directives than those of its own text crashes, so ``msgfmt -c`` refuses them.
+Format directives, such as ``%s`` and ``%(name)d``, are replaced by values when a program runs. If a translation has
+other directives than its source, the program crashes, so ``msgfmt -c`` refuses it.
 """
 
 import re
@@ -29,22 +29,22 @@ LANGUAGES = {
     },
     "braces": {"c++", "csharp", "java", "perl-brace", "python-brace", "rust"},
 }  # fmt: skip
-"""Maps keys of SYNTAXES to the names that gettext's flags have for their languages: ``c`` in ``c-format``."""
+"""Maps keys of SYNTAXES to the programming languages with this syntax, as named by gettext's flags (``c-format``)."""
 NUMBERED = {"c", "objc", "php", "perl"}
-"""The languages that allow numbered directives: ``%2$s`` prints the second value."""
+"""The programming languages that allow numbered directives: ``%2$s`` prints the second value."""
 ITEM = regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?")
-"""Matches a directive, two percent signs, or a percent sign that is part of neither."""
+"""Matches a directive, ``%%``, or another percent sign."""
 KEYED = regex.compile(r"%(?:[(\[{]|<(?!PRI)|\d+[$:]|L?(?:\d+%?|n)$)")
-"""Matches a directive with a number or a name, whose position in the text does not matter."""
+"""Matches a directive with a number or a name, which may be moved within the text."""
 NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%[^\w@]*$")
-"""Matches an item that cannot get a number."""
+"""Matches an item to which no number can be added."""
 SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
-"""Matches a character that placeholders of other languages may have."""
+"""Matches a character that occurs in placeholders of other programming languages."""
 PROGRAM_PLACEHOLDER = regex.compile(
     rf"'[{{}}]'|{KINDS['placeholder in braces']}|{KINDS['name between signs']}|{KINDS['name behind a sign']}"
     rf"|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
 )
-"""A placeholder of some program. A lone percent sign is none."""
+"""A placeholder of any program. A lone percent sign is not a placeholder."""
 
 
 class Argument(NamedTuple):
@@ -53,22 +53,21 @@ class Argument(NamedTuple):
     start: int
     end: int
     parts: list[Span]
-    """The spans of its texts in the message, without whitespace at their ends."""
+    """The spans of its texts in the message, without surrounding whitespace."""
 
 
 def has_alternatives(text: str) -> bool:
-    """Return whether a text has a vertical bar outside of braces, which separates the alternatives of a message."""
+    """Return whether a text has a vertical bar outside braces, which separates the alternatives of a message."""
     return not MESSAGE.search(text) and "|" in regex.sub(r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}", "", text)
 
 
 def message_arguments(text: str) -> list[Argument]:
-    """Return the arguments of a message that have several texts, in order; none if a line is no such message.
+    """Return the arguments of an ICU message that have several texts, in order. Other texts have none.
 
-    An argument inside another one is part of its text.
+    An argument inside another one is part of the outer one's text.
 
     Raises:
-        ValueError: The line has such an argument, but it is a choice or cannot be parsed, or braces are nested too
-            deeply.
+        ValueError: The text has such an argument, but it is a choice, cannot be parsed, or is nested too deeply.
     """
     if not MESSAGE.search(text):
         return []
@@ -102,19 +101,21 @@ def message_arguments(text: str) -> list[Argument]:
 
 
 def placeholder_syntax(flags: Iterable[str]) -> str:
-    """Return the syntax of the flags of an entry, a key of SYNTAXES, whatever their order; "" if there is none."""
+    """Return the syntax of placeholders that an entry's flags declare: a key of SYNTAXES, or "" for none.
+
+    If the flags declare several, the first one in LANGUAGES is used, so that the order of the flags does not matter.
+    """
     languages = _flag_languages(flags)
     return next((syntax for syntax, names in LANGUAGES.items() if names & languages), "")
 
 
 def has_ordered_directives(text: str) -> bool:
-    """Return whether a text has directives that take values in their order, because they have no number or name."""
+    """Return whether a text has directives without a number or name, which take the values in order."""
     return not all(map(KEYED.match, regex.findall(DIRECTIVE, text)))
 
 
 def directive_changes(source: str, translation: str, flags: Iterable[str]) -> list[Splice] | None:
-    """Return the changes of a translation that let a program use it in place of its source, or None if the directives
-    do not allow it.
+    """Return the changes after which a program can use a translation in place of its source.
 
     Directives in another order than in the source get numbers, if the programming language has them. If a flag names a
     language that LANGUAGES lacks, neither text may have a special character. Apostrophes of Java are doubled, because a
@@ -124,6 +125,10 @@ def directive_changes(source: str, translation: str, flags: Iterable[str]) -> li
         source: The program's text.
         translation: The translation of ``source``. It has the same placeholders in braces.
         flags: The flags of the entry, which name the programming language.
+
+    Returns:
+        The changes, or None if the translation has other directives than its source, or an order that cannot be
+        expressed.
     """
     languages = _flag_languages(flags)
     if not languages:
@@ -157,31 +162,35 @@ def _flag_languages(flags: Iterable[str]) -> set[str]:
 
 
 def has_same_placeholders(source: str, translation: str, syntax: str = "") -> bool:
-    """Return whether a program can use a translation: it has the placeholders of its source, in any order.
+    """Return whether a translation has the same placeholders as its source, in any order.
 
-    Of a message with several texts, each is compared with its translation.
+    For an ICU message, each of its texts is compared with its translation.
 
     Args:
         syntax: See ``LayoutLine``.
     """
     try:
-        (frame, texts), (other_frame, others) = _split_message(source), _split_message(translation)
+        (codes, texts), (other_codes, others) = _split_message(source), _split_message(translation)
     except ValueError:
         return False
     if len(texts) > 1 or len(others) > 1:
         pairs = zip(texts, others, strict=False)
-        return frame == other_frame and all(has_same_placeholders(*pair, syntax) for pair in pairs)
+        return codes == other_codes and all(has_same_placeholders(*pair, syntax) for pair in pairs)
     patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
     return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
 
 
 def _split_message(text: str) -> tuple[list[list[str]], list[str]]:
-    """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
-    the one around the arguments."""
+    """Divide an ICU message into code and texts.
+
+    Returns:
+        The code between the texts of each argument, without whitespace; and the texts: first the text around the
+        arguments, then those of the arguments.
+    """
     arguments = message_arguments(text)
-    around = apply_splices(text, [Splice(own.start, own.end, "{}") for own in arguments])
-    borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
-    frame = [
-        ["".join(text[start:end].split()) for start, end in zip(own[::2], own[1::2], strict=True)] for own in borders
-    ]
-    return frame, [around, *(text[start:end] for own in arguments for start, end in own.parts)]
+    around = apply_splices(text, [Splice(argument.start, argument.end, "{}") for argument in arguments])
+    codes = []
+    for start, end, parts in arguments:
+        borders = [start, *chain.from_iterable(parts), end]
+        codes.append(["".join(text[left:right].split()) for left, right in zip(borders[::2], borders[1::2], strict=True)])
+    return codes, [around, *(text[start:end] for argument in arguments for start, end in argument.parts)]
