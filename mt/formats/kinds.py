@@ -233,4 +233,4 @@ LONG_RUN = regex.compile(
 word or symbol. No model translates it, and it costs as much time as a hundred words."""
 
 SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
-"""A text between two apostrophes that are quotation marks. A model knows the other uses of apostrophes from training."""
+"""A text between two apostrophes that are quotation marks. Models learn the other uses of apostrophes in training."""

@@ -62,8 +62,8 @@ MIN_FULL_SHARE = 0.85
 """A line is full if it and the first word of the next line have at least this share of the longest line's length."""
 MIN_CAPITALS_WIDTH = 55
 MIN_STANZA_LINES = 4
-"""Lines that all begin with a capital letter are wrapped lines only if the longest has MIN_CAPITALS_WIDTH characters and
-there are fewer than MIN_STANZA_LINES. Otherwise they may be a poem."""
+"""Lines that all begin with a capital letter may be a poem. They are wrapped lines only if the longest has at least
+MIN_CAPITALS_WIDTH characters and there are fewer than MIN_STANZA_LINES."""
 
 _IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
 OPTION = (

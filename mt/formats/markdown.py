@@ -36,7 +36,7 @@ FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE
 or a construct of a template."""
 ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
 BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
-"""The rest of a line, and the next line if it is the delimiter row of a table, whose header the first line may become."""
+"""The rest of a line before the delimiter row of a table, whose header the line may become."""
 FOREIGN_BLOCK = re.compile(
     r"^(?:\||\+[-=+]{2}|:?-{2,}[-:| \t]*\||[-:| \t]*\|[-:| \t]*-{2,}[-:| \t]*\r?$|===[!+]?[ \t]+\")", re.MULTILINE
 )

@@ -78,7 +78,8 @@ def _read_mark(match: regex.Match[str]) -> Mark:
         parts = [part.lower() for part in _PARTS.findall(name)]
         limit = next((part for part in (parts[0], parts[-1]) if part in _OPENING | _CLOSING), "")
         rest = " ".join(part for part in parts if part != limit)
-        opens, closes = ("", rest) if limit in _CLOSING else (rest, "")
+        opens = rest if limit in _OPENING else ""
+        closes = rest if limit in _CLOSING else ""
     elif kind == "emphasis":
         opens, closes = emphasis_keys(match)
     else:

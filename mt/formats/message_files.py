@@ -195,7 +195,7 @@ def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> It
 
 
 def _write_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
-    """Write a string as YAML, in the style of the scalar that it replaces or, if that is impossible, in quotation marks.
+    """Write a string as YAML, in the style of the scalar that it replaces or, if that is impossible, in quotes.
 
     Args:
         old: The scalar in the document.

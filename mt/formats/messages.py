@@ -192,5 +192,7 @@ def _split_message(text: str) -> tuple[list[list[str]], list[str]]:
     codes = []
     for start, end, parts in arguments:
         borders = [start, *chain.from_iterable(parts), end]
-        codes.append(["".join(text[left:right].split()) for left, right in zip(borders[::2], borders[1::2], strict=True)])
+        codes.append(
+            ["".join(text[left:right].split()) for left, right in zip(borders[::2], borders[1::2], strict=True)]
+        )
     return codes, [around, *(text[start:end] for argument in arguments for start, end in argument.parts)]

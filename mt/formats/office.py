@@ -1,4 +1,4 @@
-"""Reads DOCX and ODT: the members of the zip archive that hold text. All others stay byte for byte."""
+"""Reads DOCX and ODT: the members of the zip archive that contain text. All others are copied byte for byte."""
 
 import io
 import re
@@ -13,7 +13,7 @@ from mt.formats.office_paragraphs import INNER, OfficeDialect, Part
 
 
 def _role_by_element(names: dict[str, str]) -> dict[str, str]:
-    """Return the role of each element, given the names of the elements of each role."""
+    """Return the role of each element, given the element names of each role, separated by spaces."""
     return {name: role for role, elements in names.items() for name in elements.split()}
 
 
@@ -58,21 +58,23 @@ ODF = OfficeDialect(
 OLE = b"\xd0\xcf\x11\xe0"
 """The first bytes of .doc files and of DOCX files with a password."""
 MAX_RATIO = 200
-"""The maximum number of bytes of a document for each byte of its archive. Text is compressed to a tenth."""
+"""The maximum ratio of a document's size to that of its archive. Text is typically compressed to a tenth."""
 SEPARATOR = "\0"
-"""Stands between the parts in the text of the document. XML cannot contain it."""
+"""Separates the parts in the text of the document. XML cannot contain it."""
 
 
 def _read_archive(dialect: OfficeDialect, content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a file. Its paragraphs, also those of tables, headers, footers, notes and text boxes, are passages.
+    """Read a file of a word processor. Its paragraphs are passages to translate.
+
+    These include the paragraphs of tables, headers, footers, notes and text boxes.
 
     Raises:
-        InputError: The content is no file of this format, is protected by a password, or is a zip bomb.
+        InputError: The content does not have this format, is protected by a password, or is a zip bomb.
     """
     members = _read_members(content, dialect.name)
     encoders: dict[str, Callable[[str], bytes]] = {}
     sources: list[tuple[str, str, Part | None]] = []
-    """For each part: its text, and the member and the part that it is in."""
+    """For each part: its text, its member, and the part that contains it, if any. Grows while parts are read."""
     texts: list[str] = []
     passages: list[Passage] = []
     offset = 0
@@ -83,7 +85,7 @@ def _read_archive(dialect: OfficeDialect, content: bytes, languages: Languages, 
             if re.fullmatch(dialect.parts, member):
                 text, encoders[member] = decode_xml(data)
                 sources.append((text, member, None))
-        for text, member, outer in sources:  # which grows
+        for text, member, outer in sources:
             part = Part(text, dialect, outer, len(sources))
             sources += [(inner, member, part) for inner in part.inner]
             passages += part.passages(offset)
@@ -92,7 +94,7 @@ def _read_archive(dialect: OfficeDialect, content: bytes, languages: Languages, 
     except InputError as error:
         raise InputError(f"{member}: {error}") from None
     if not texts:
-        raise InputError(f"is no {dialect.name}, because it has no part with its text; set another format")
+        raise InputError(f"is not {dialect.name}: it has no member with the text of a document; set another format")
     return Document(SEPARATOR.join(texts), passages, partial(_write_members, members, encoders), unit="paragraph")
 
 
@@ -113,7 +115,7 @@ def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, byte
             )
         members = [(info, archive.read(info)) for info in archive.infolist()]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(f"is no {name} that can be read: {error}; get a new copy of the file") from None
+        raise InputError(f"is not readable as {name}: {error}; get a new copy of the file") from None
     except RuntimeError:
         raise InputError(has_password) from None
     if any(info.filename == "META-INF/manifest.xml" and b"encryption-data" in data for info, data in members):
@@ -124,12 +126,18 @@ def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, byte
 def _write_members(
     members: list[tuple[zipfile.ZipInfo, bytes]], encoders: dict[str, Callable[[str], bytes]], text: str
 ) -> bytes:
-    """Return the archive with the parts of a translated document. Its members in ``encoders`` are the first parts."""
+    """Return an archive with the text of a translated document.
+
+    Args:
+        members: The members of the original archive, with their contents.
+        encoders: The function that encodes each member with text. These members are the first parts of ``text``.
+        text: The parts of the document, separated by SEPARATOR.
+    """
     parts = text.split(SEPARATOR)
     texts = iter(parts)
 
-    def with_inner(part: str) -> str:
-        return INNER.sub(lambda mark: with_inner(parts[int(mark[1])]), part)
+    def insert_inner_parts(part: str) -> str:
+        return INNER.sub(lambda match: insert_inner_parts(parts[int(match[1])]), part)
 
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -137,6 +145,6 @@ def _write_members(
             copy = zipfile.ZipInfo(info.filename, info.date_time)
             copy.compress_type, copy.external_attr, copy.comment = info.compress_type, info.external_attr, info.comment
             if info.filename in encoders:
-                data = encoders[info.filename](with_inner(next(texts)))
+                data = encoders[info.filename](insert_inner_parts(next(texts)))
             archive.writestr(copy, data)
     return stream.getvalue()

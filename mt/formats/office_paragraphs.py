@@ -1,9 +1,10 @@
-"""Reads the paragraphs of DOCX and ODT: cuts them into segments whose formatting are codes.
+"""Reads the paragraphs of DOCX and ODT: divides them into segments whose formatting is represented by codes.
 
-A paragraph is a sequence of atoms: texts, codes (images, notes, fields, bookmarks) and the borders of elements around
-them. Tabs and line breaks cut it into segments, which are translated separately. In DOCX each text is in a run with
-formatting properties. The longest formatting of a segment is its base. All other formatting becomes a pair of codes,
-which the translator moves to the right words. Everything that is not understood is a code, too.
+A paragraph is a sequence of atoms: texts, codes (images, notes, fields, bookmarks), and the start and end tags of
+elements around them. Tabs and line breaks divide it into segments, which are translated separately. In DOCX, each text
+is in a run with formatting properties. The properties of most of a segment's text are its base formatting. All other
+formatting is represented by pairs of codes, which the translator moves to the right words. Unknown elements are codes,
+too.
 """
 
 import re
@@ -23,14 +24,14 @@ from mt.formats.tags import NO_XML_CHARACTER, decode
 from mt.formats.xml_elements import Element, read_elements
 
 TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
-"""The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""
+"""The instructions of fields whose result is translated. Other fields compute it, such as page numbers or citations."""
 INNER_NAME = f"inner-{secrets.token_hex(8)}"
 INNER = re.compile(rf"<\?{INNER_NAME} (\d+)\?>")
-"""Stands for a paragraph that is inside of another one, such as that of a footnote, by the number of its part."""
+"""Replaces a paragraph inside another one, such as that of a text box, by the number of its part."""
 FIELD = "field"
-"""The key of the borders of fields."""
+"""The key that the start and the end of a field share."""
 BREAKS = ("break", "separate", "instruction")
-"""The roles of atoms between segments. A field whose beginning and end are in other paragraphs stays where it is."""
+"""The roles of atoms between segments. They include the parts of a field that begins or ends in another paragraph."""
 
 
 class OfficeDialect(NamedTuple):
@@ -38,31 +39,38 @@ class OfficeDialect(NamedTuple):
 
     name: str
     parts: str
-    """A regular expression of the names of the members with text."""
+    """A regular expression for the names of the members with text."""
     namespaces: tuple[str, ...]
-    """The namespace of texts. A part declares one of them."""
+    """The possible namespaces of texts. Each part declares one of them."""
     roles: dict[str, str]
-    """Name of an element in this namespace → its role in a paragraph. All others are codes.
+    """Maps the name of an element in this namespace to its role in a paragraph. All other elements are codes.
 
-    ``run``: holds texts of one formatting, ``text``: a text in a run, ``wrapper``: an element around texts, ``break``:
-    separates texts, ``field``: a border of a field, ``instruction``: says what the field computes, ``dropped``: left
-    out, ``refused``: a paragraph with it is not translated, ``comment``: its paragraphs are not translated."""
+    - ``run``: contains texts with one formatting
+    - ``text``: a text in a run
+    - ``wrapper``: an element around texts
+    - ``break``: separates texts
+    - ``field``: the start, the middle or the end of a field
+    - ``instruction``: defines the result of the field
+    - ``dropped``: is omitted from translated paragraphs
+    - ``refused``: a paragraph that contains it stays untranslated
+    - ``comment``: the paragraphs in it stay untranslated
+    """
     has_runs: bool
-    """Whether each text is in a run. Otherwise it stands between the tags of a paragraph."""
+    """Whether each text is in a run. Otherwise the text is directly in the paragraph."""
 
 
 class Atom(NamedTuple):
-    """A part of a paragraph that is not divided."""
+    """An indivisible part of a paragraph."""
 
     role: str
-    """``text``, ``code``, ``open`` and ``close`` (the borders of an element or field), or one of BREAKS; ``begin`` and
-    ``end`` until the borders of fields are paired."""
+    """``text``, ``code``, ``open`` or ``close`` (the start and end of an element or field), or one of BREAKS. The start
+    and end of a field are ``begin`` and ``end`` until ``pair_fields`` pairs them."""
     xml: str
-    """The atom as the document has it, in DOCX in a run of its own."""
+    """The XML of the atom, in DOCX in a separate run."""
     content: str = ""
     """The escaped text, the instruction of a field, or the key that ``open`` shares with ``close``."""
     properties: str = ""
-    """The formatting of a text in DOCX."""
+    """The formatting of a text in DOCX, as XML."""
 
 
 class Segment(NamedTuple):
@@ -73,6 +81,7 @@ class Segment(NamedTuple):
     end: str
     """The XML before and after the text."""
     empty_runs: list[str]
+    """The XML of a run without text, for each formatting in the segment. Such runs are removed from translations."""
 
     def render(self, translation: CodedText) -> str:
         """Return the XML of a translation."""
@@ -84,20 +93,20 @@ class Segment(NamedTuple):
 
 
 class UnsupportedParagraphError(Exception):
-    """A paragraph has tracked changes, or text in an unusual notation."""
+    """Raised for a paragraph with tracked changes, or with text in an unusual notation."""
 
 
 class Part:
-    """A text in XML: a member of the archive, or a paragraph that was inside of another one.
+    """A text in XML: a member of the archive, or a paragraph that was inside another one.
 
     Args:
         text: The text.
-        dialect: Its dialect.
-        outer: The part that the paragraph was taken from.
-        number: The number of the first part that is taken from this one.
+        dialect: The dialect of the document.
+        outer: The part that contained this paragraph; None for a member of the archive.
+        number: The number of the first part that is taken out of this one.
 
     Raises:
-        InputError: The text is no well-formed XML of this dialect.
+        InputError: The text is not well-formed XML of this dialect.
     """
 
     def __init__(self, text: str, dialect: OfficeDialect, outer: "Part | None", number: int) -> None:
@@ -106,7 +115,7 @@ class Part:
         self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()
         inner = list(self._paragraphs(level=1))
         self.inner = [element.xml for element in inner]
-        """The paragraphs that are inside of others. Each becomes a part of its own."""
+        """The paragraphs inside other paragraphs. Each becomes a separate part."""
         splices = (
             Splice(part.start, part.end, f"<?{INNER_NAME} {index}?>") for index, part in enumerate(inner, number)
         )
@@ -122,22 +131,23 @@ class Part:
                 if len(style.children) == 1 and all(name.endswith("rsid") for name in style.children[0].attributes)
             }
         )
-        """The names of the ODT styles without formatting, which only mark editing sessions."""
+        """The names of ODT styles without formatting, which only mark editing sessions."""
 
     def passages(self, offset: int) -> Iterator[Passage]:
         """Yield the passages of a part whose text begins at ``offset`` in the document."""
         for paragraph in self._paragraphs(level=0):
             start = self._content_start(paragraph) + offset
             try:
-                pieces = self._split_paragraph(paragraph)
+                parts = self._split_paragraph(paragraph)
             except (UnsupportedParagraphError, RecursionError):
                 yield untranslated_passage(start)
                 continue
-            layouts = tuple(piece.layout for piece in pieces if isinstance(piece, Segment))
+            layouts = tuple(part.layout for part in parts if isinstance(part, Segment))
             if layouts:
-                yield Passage(layouts, partial(write_paragraph, start, paragraph.content_end + offset, pieces), start)
+                yield Passage(layouts, partial(write_paragraph, start, paragraph.content_end + offset, parts), start)
 
     def _declared_prefixes(self) -> tuple[str, ...]:
+        """Return the prefixes of the namespace of texts, with their colons; "" for the default namespace."""
         root = self._elements[0]
         names = [name for name, uri in root.attributes.items() if uri in self._dialect.namespaces]
         if names:
@@ -145,7 +155,7 @@ class Part:
         raise InputError(f"its element {root.name} does not declare the namespace of texts; save the file again")
 
     def _paragraphs(self, level: int) -> Iterator[Element]:
-        """Yield the paragraphs that are inside of ``level`` others and not in a comment."""
+        """Yield the paragraphs that are nested in exactly ``level`` other paragraphs and not in a comment."""
         levels = {id(None): 0}
         for element in self._elements:
             role, outer = self._role(element), levels[id(element.parent)]
@@ -154,6 +164,7 @@ class Part:
                 yield element
 
     def _role(self, element: Element) -> str:
+        """Return the role of an element; see ``OfficeDialect.roles``."""
         if element.name == "annotation":
             return "comment"
         if element.tag_name.removesuffix(element.name) not in self._prefixes:
@@ -164,35 +175,35 @@ class Part:
         return self._dialect.roles.get(element.name, "code")
 
     def _content_start(self, element: Element) -> int:
-        """Return the end of the properties at the start of an element."""
+        """Return the start of an element's content after its properties."""
         properties = [child.end for child in element.children if child.name.endswith("Pr")]
         return max([element.content_start, *properties])
 
     def _run_tags(self, properties: str) -> tuple[str, str]:
-        """Return the tags around the text of a run."""
+        """Return the XML before and after the text of a run with these properties; "" and "" without runs."""
         prefix = self._prefixes[0]
         if not self._dialect.has_runs:
             return "", ""
         return f'<{prefix}r>{properties}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>"
 
     def _split_paragraph(self, paragraph: Element) -> list[str | Segment]:
-        """Return the content of a paragraph: segments, and the XML between them."""
-        pieces: list[str | Segment] = []
+        """Divide the content of a paragraph into segments to translate and the XML between them."""
+        parts: list[str | Segment] = []
         atoms = pair_fields(self._content_atoms(paragraph, None if self._dialect.has_runs else ""))
         for is_break, group in groupby(atoms, lambda atom: atom.role in BREAKS):
-            part = list(group)
-            words = "".join(atom.content for atom in part if atom.role == "text")
+            members = list(group)
+            words = "".join(atom.content for atom in members if atom.role == "text")
             is_kept = is_break or not is_translatable(decode(words, "xml"))
-            pieces.append(join_xml(part) if is_kept else self._make_segment(part))
-        return pieces
+            parts.append(join_xml(members) if is_kept else self._make_segment(members))
+        return parts
 
     def _content_atoms(self, element: Element, text_properties: str | None, run: str | None = None) -> Iterator[Atom]:
         """Yield the atoms of the content of an element.
 
         Args:
             element: A paragraph or an element in it.
-            text_properties: The formatting of the text between its tags. None: there is no text, only whitespace.
-            run: The formatting of the run that the element is. None: it is no run.
+            text_properties: The formatting of the text directly in the element; None if it can only be whitespace.
+            run: The formatting of the run, if the element is a run.
         """
         position = self._content_start(element)
         for child in [*element.children, None]:
@@ -226,7 +237,7 @@ class Part:
         elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
             yield from self._content_atoms(element, text_properties)
         elif role == "wrapper":
-            # The element sdt may hold nothing but its properties and sdtContent, so the two are one border.
+            # A content control, sdt, may only contain its properties and sdtContent, so their tags stay together.
             inner = next((child for child in element.children if child.name == "sdtContent"), element)
             yield from enclose_atoms(
                 self.text[element.start : self._content_start(inner)],
@@ -243,10 +254,10 @@ class Part:
             yield Atom("break" if role == "break" else "code", xml)
 
     def _make_segment(self, atoms: Sequence[Atom]) -> Segment:
-        """Return a segment whose formatting and codes are tags."""
+        """Return a segment whose codes are the code atoms, and the changes from and to its base formatting."""
         weights: Counter[str] = Counter()
         for atom in atoms:
-            weights[atom.properties] += len(atom.content) * (atom.role == "text")
+            weights[atom.properties] += len(atom.content) if atom.role == "text" else 0
         base = current = weights.most_common(1)[0][0]
         run_end = self._run_tags(base)[1]
         text = ""
@@ -282,21 +293,27 @@ class Part:
 
 
 def write_paragraph(
-    start: int, end: int, pieces: Sequence[str | Segment], translations: Sequence[CodedText]
+    start: int, end: int, parts: Sequence[str | Segment], translations: Sequence[CodedText]
 ) -> list[Splice]:
-    """Return the change that writes the translations of the segments of a paragraph."""
-    if list(translations) == [piece.layout.text for piece in pieces if isinstance(piece, Segment)]:
+    """Return the change that writes the translations of the segments among the parts of a paragraph.
+
+    Args:
+        start, end: The position of the paragraph's content in the document.
+        parts: The segments, and the XML between them.
+        translations: The translation of each segment.
+    """
+    if list(translations) == [part.layout.text for part in parts if isinstance(part, Segment)]:
         return []
     remaining = iter(translations)
-    xml = [piece if isinstance(piece, str) else piece.render(next(remaining)) for piece in pieces]
+    xml = [part if isinstance(part, str) else part.render(next(remaining)) for part in parts]
     return [Splice(start, end, "".join(xml))]
 
 
 def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
-    """Return the atoms of an element with the borders of fields, ``begin`` and ``end``, as ``open`` and ``close``.
+    """Pair the starts and ends of fields among the atoms of an element.
 
-    A field whose result is not translated becomes a code. A field with only one border in the element has a break as
-    border.
+    The start and end of a field become ``open`` and ``close`` if its result is translated. Otherwise the whole field
+    becomes a code. A start or end without a counterpart in the element becomes a break.
     """
     paired: list[Atom] = []
     unclosed: list[int] = []
@@ -319,7 +336,10 @@ def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
 
 
 def enclose_atoms(opening: str, content: Sequence[Atom], closing: str, key: str) -> list[Atom]:
-    """Return the atoms of an element or field, whose borders are breaks if it has a break inside of it."""
+    """Return the atoms of an element or field: its start, content and end.
+
+    If the content has a break, the start and end are breaks, too.
+    """
     has_break = any(atom.role in BREAKS for atom in content)
     first, last = ("break", "break") if has_break else ("open", "close")
     return [Atom(first, opening, key), *content, Atom(last, closing, key)]

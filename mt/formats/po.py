@@ -1,12 +1,13 @@
-"""Read gettext's PO files and their templates (.pot), as documents to translate or as parallel text.
+"""Reads gettext's PO files and templates (.pot), as documents to translate or as parallel text.
 
-A translated file differs from the original only in ``msgstr``, in the flag ``fuzzy`` and in missing header fields.
+A translated file differs from the original only in ``msgstr``, in the flag ``fuzzy`` and in header fields that were
+missing.
 """
 
 import re
 from collections.abc import Iterator
 from functools import partial
-from gettext import c2py  # the parser of such expressions in Python's own gettext; it has no other name
+from gettext import c2py  # the parser of plural expressions in Python's standard library
 from typing import NamedTuple
 
 from mt.core.coded_text import CodedText, Splice
@@ -44,20 +45,21 @@ PLURAL_RULES = {
 """Maps the value of the header field Plural-Forms to the languages that use it."""
 PLURAL_FORMS = re.compile(r"\s*nplurals\s*=\s*(\d{1,3})\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
 SAMPLED_NUMBERS = range(1000)
-"""The numbers for which an expression is computed when it is checked."""
+"""The numbers for which an expression is computed to check it."""
 MAX_NUMBERS_OF_RARE_FORM = 5
-"""A form for no more of the sampled numbers may leave the number out: gettext accepts ``one file`` for ``%d file``."""
+"""gettext accepts a form without its number, such as ``one file`` for ``%d file``, if the form is used for at most this
+many of SAMPLED_NUMBERS."""
 
 
 class PluralRule(NamedTuple):
-    """A function from numbers to plural forms, as in the header of a PO file. Forms are numbered from 0."""
+    """The plural rule of a PO file's header, which maps each number to the index of a plural form, from 0."""
 
     header: str
     """The value of the header field Plural-Forms: ``nplurals=2; plural=(n != 1);``"""
     forms: int
     """The number of plural forms."""
     singular: int | None
-    """The index of the form for the number 1, which other numbers may share; None if there is a single form."""
+    """The index of the form for the number 1, which other numbers may share. None if there is a single form."""
     singular_is_rare: bool
     """Whether at most MAX_NUMBERS_OF_RARE_FORM of SAMPLED_NUMBERS have the same form as the number 1."""
 
@@ -70,8 +72,7 @@ def plural_rule(language: str) -> PluralRule | None:
 
 
 def parse_plural_rule(header: str) -> PluralRule | None:
-    """Return the rule in the value of the field ``Plural-Forms``, or None if it is empty or the template's
-    placeholder.
+    """Parse the header field ``Plural-Forms``. Return None if it is empty or the placeholder of a template.
 
     Raises:
         InputError: The expression cannot be computed, or gives the index of a form that does not exist.
@@ -83,7 +84,7 @@ def parse_plural_rule(header: str) -> PluralRule | None:
     try:
         form_of_number = list(map(c2py(match[2]), SAMPLED_NUMBERS))
         if not set(form_of_number) <= set(range(forms)):
-            raise ValueError(f"plural={match[2]} gives other forms than those from 0 to {forms - 1}")
+            raise ValueError(f"plural={match[2]} has values other than 0 to {forms - 1}")
     except (ArithmeticError, SyntaxError, RecursionError, ValueError) as error:
         raise InputError(
             f"Plural-Forms in its header cannot be computed: {error}; correct or delete this field"
@@ -97,7 +98,7 @@ class PoFile:
     """A parsed PO file: its text, its entries, and the fields of its header.
 
     Raises:
-        InputError: The content is no PO file.
+        InputError: The content is not a PO file.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -114,8 +115,7 @@ class PoFile:
         self.language = self.fields.get("language", "")
 
     def plural_rule(self, target: str) -> PluralRule | None:
-        """Return the plural rule in the header. If the header has none, return the rule of the language ``target``;
-        None for an unknown language."""
+        """Return the plural rule of the header or, without one, of the language ``target``; None if it is unknown."""
         return parse_plural_rule(self.fields.get("plural-forms", "")) or plural_rule(target)
 
     def encode(self, text: str) -> bytes:
@@ -133,10 +133,10 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
     Args:
         content: The content of the file.
         languages: The languages of the model.
-        retranslate: Whether to translate also the entries that have a translation already.
+        retranslate: Whether to also translate the entries that already have a translation.
 
     Raises:
-        InputError: The content is no PO file, or its header names another target language.
+        InputError: The content is not a PO file, or its header names another target language.
     """
     file = PoFile(content)
     if file.language and not languages.match(languages.source, file.language):
@@ -164,23 +164,24 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
 def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
     """Yield the translated texts of a PO file as pairs (source, target).
 
-    A text with several lines gives a pair for each line if its translation has equally many (``line_pairs``). Of plural
-    forms, the singular and the last form are used. Fuzzy entries, which nobody has reviewed, are left out.
+    A text with several lines yields a pair for each line if its translation has the same number of lines
+    (``line_pairs``). Entries with plural forms yield the singular and the last form. Fuzzy entries are skipped, because
+    nobody has reviewed them.
 
     Args:
         content: The content of the file.
         source, target: The languages of the pairs. If the file is a translation into ``source``, its sides are
-            exchanged.
+            swapped.
 
     Raises:
-        InputError: The content is no PO file, or its header names a third language.
+        InputError: The content is not a PO file, or its header names a third language.
     """
     file = PoFile(content)
     codes = [base_language(code) for code in (source, target)]
     if file.language and base_language(file.language) not in codes:
         raise InputError(
-            f"is a translation into {file.language} by its header, not into {target}; leave the file out, or set "
-            "data.source_language and data.target_language to its languages"
+            f"is a translation into {file.language} by its header, not into {target}; remove the file from the corpus, "
+            "or set data.source_language and data.target_language to its languages"
         )
     is_reversed = bool(file.language) and base_language(file.language) == codes[0]
     rule = file.plural_rule(source if is_reversed else target)
@@ -199,15 +200,15 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
 def _translate_entry(
     entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[CodedText]
 ) -> list[Splice]:
-    """Return the changes that write a translation into an entry, and mark it as fuzzy.
+    """Return the changes that write a translation into an entry and mark it as fuzzy.
 
-    Most plural forms get the translation of the plural. The form of the number 1 gets that of the singular, unless that
-    form is also used for many other numbers and the singular's text lacks their digits.
+    Plural forms get the translation of the plural. The form for the number 1 gets that of the singular, unless the
+    form is also used for many other numbers and the singular does not show the number.
 
     Args:
         entry: The entry.
         rule: The plural rule of the file, if it is known.
-        retranslate: Whether to replace plural forms that have a translation.
+        retranslate: Whether to replace plural forms that already have a translation.
         translations: The translation of each of ``entry.sources``.
     """
     forms = [translation.text for translation in translations]
@@ -224,9 +225,9 @@ def _translate_entry(
 
 
 def _complete_header(file: PoFile, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
-    """Return the changes that complete the header: its encoding, its language and, if there is a rule, its plurals.
+    """Return the changes that add missing header fields: encoding, language and, given a rule, plural forms.
 
-    A file without a header gets one. A header that is completed loses its flag ``fuzzy``.
+    A file without a header gets one. If a field is added to a header, its flag ``fuzzy`` is removed.
     """
     header = file.header
     fields = [
@@ -234,7 +235,7 @@ def _complete_header(file: PoFile, languages: Languages, rule: PluralRule | None
         ("Language", languages.target.replace("-", "_"), "."),
         ("Plural-Forms", rule.header if rule else "", "^(?!.*nplurals=INTEGER)."),
     ]
-    """Each field, its value, and a pattern that matches the values which are no placeholders of a template."""
+    """For each field: its name, its value, and a pattern that does not match the placeholders of templates."""
     text = header.forms[0] if header else "MIME-Version: 1.0\nContent-Transfer-Encoding: 8bit\n"
     for name, value, complete in fields:
         line = re.search(rf"(?im)^{name}:(.*)$\n?", text)

@@ -1,6 +1,6 @@
-"""Parse the entries of gettext's PO files by the grammar of gettext.
+"""Parses the entries of gettext's PO files by the grammar of gettext.
 
-The library polib would write a file anew: it breaks lines differently and moves obsolete entries to the end.
+The library polib rewrites the whole file: it wraps lines differently and moves obsolete entries to the end.
 """
 
 import re
@@ -23,7 +23,7 @@ PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
 PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
 MAX_LINE_CHARACTERS = 77
-"""The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
+"""The maximum length of a line without its quotation marks. Only a longer word makes a longer line."""
 PREDECESSORS = {
     "msgctxt": {"", "msgstr", "domain"},
     "msgid": {"", "msgctxt", "msgstr", "domain"},
@@ -31,7 +31,7 @@ PREDECESSORS = {
     "msgstr": {"msgid", "msgid_plural", "msgstr"},
     "domain": {"", "msgstr", "domain"},
 }
-"""Maps each keyword to the keywords that may stand before it; "" is the beginning of the file."""
+"""Maps each keyword to the keywords that may precede it. "" is the beginning of the file."""
 
 
 @dataclass
@@ -43,11 +43,11 @@ class Entry:
     line_end: str
     """The line end of the file."""
     comments: list[re.Match[str]]
-    """The comments in front of the entry."""
+    """The comments before the entry."""
     texts: dict[str, str] = field(default_factory=dict)
-    """Maps those of the keywords msgctxt, msgid and msgid_plural that the entry has to their texts."""
+    """Maps msgctxt, msgid and msgid_plural to their texts, if the entry has them."""
     forms: list[str] = field(default_factory=list)
-    """The text of msgstr, or the texts of msgstr[0], msgstr[1], …; "" where there is no translation."""
+    """The text of msgstr, or the texts of msgstr[0], msgstr[1], …; "" for a missing translation."""
     forms_start: int = 0
     """The position of the first msgstr."""
     forms_end: int = 0
@@ -77,11 +77,11 @@ class Entry:
 
     @property
     def is_fuzzy(self) -> bool:
-        """Whether the translation still has to be reviewed by a person."""
+        """Whether the translation has not been reviewed by a person."""
         return "fuzzy" in self.flag_names
 
     def add_fuzzy_flag(self) -> list[Splice]:
-        """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
+        """Return the change that adds the flag ``fuzzy``. Return no change if the entry already has it."""
         if self.is_fuzzy:
             return []
         if flags := self.flags:
@@ -90,7 +90,7 @@ class Entry:
         return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
 
     def replace_forms(self, forms: Sequence[str]) -> Splice:
-        """Return the change that replaces the translation by other ``forms``."""
+        """Return the change that replaces the translation by the plural forms ``forms``, or by a single one."""
         statements = (
             format_statement(f"msgstr[{number}]" if self.is_plural else "msgstr", form, self.line_end)
             for number, form in enumerate(forms)
@@ -99,7 +99,7 @@ class Entry:
 
 
 def parse_entries(text: str, line_end: str) -> list[Entry]:
-    """Return the entries of a PO file with this line end, in their order, the header included.
+    """Return the entries of a PO file in order, including the header.
 
     Raises:
         InputError: The text does not follow the grammar. The message names the line.
@@ -111,31 +111,31 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
         statement = STATEMENT.match(text, position)
         if statement is None:
             shown = repr(text[position : position + 60].splitlines()[0])
-            raise _syntax_error(text, position, "a text without a keyword" if text[position] == '"' else shown)
+            raise _syntax_error(text, position, "a string without a keyword" if text[position] == '"' else shown)
         if statement["comment"]:
             comments.append(statement)
-            if statement["comment"].startswith("#~"):  # an obsolete entry, which the comments before it belong to
+            if statement["comment"].startswith("#~"):  # an obsolete entry; the comments before it belong to it
                 comments.clear()
         elif statement["keyword"]:
             previous, keyword = keyword, statement["keyword"]
             if previous not in PREDECESSORS[keyword]:
-                raise _syntax_error(text, position, f"{keyword} behind {previous or 'no msgid'}")
+                raise _syntax_error(text, position, f"{keyword} after {previous or 'no msgid'}")
             if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
                 previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
                 entries.append(Entry(next(previous_msgids, position), line_end, comments))
             if keyword != "domain":
-                comments = []  # those inside of an entry are not of the next one
+                comments = []  # comments inside this entry do not belong to the next one
                 _add_text(entries[-1], statement)
         position = statement.end()
     if keyword not in ("", "domain", "msgstr"):
         raise _syntax_error(text, position, f"the entry of line {line_number(text, entries[-1].start)} has no msgstr")
     if not entries and text.strip():
-        raise InputError("is no PO file: there is no msgid in it; give the right file")
+        raise InputError("is not a PO file: it has no msgid; choose another file")
     return entries
 
 
 def _add_text(entry: Entry, statement: re.Match[str]) -> None:
-    """Add the text of a statement, which STATEMENT has matched, to its entry."""
+    """Add the text of a statement, a match of STATEMENT, to its entry. Raise InputError if the grammar forbids it."""
     keyword = statement["keyword"]
     matches = STRING_OR_COMMENT.finditer(statement.string, *statement.span("strings"))
     strings = [_unescape_string(match) for match in matches if match[1] is not None]
@@ -156,14 +156,14 @@ def _add_text(entry: Entry, statement: re.Match[str]) -> None:
 
 
 def _unescape_string(string: re.Match[str]) -> str:
-    """Return the text that a string in quotation marks stands for: with escape sequences such as ``\\n`` replaced."""
+    """Return the text of a string in quotation marks, with escape sequences such as ``\\n`` replaced."""
 
     def character(escape: re.Match[str]) -> str:
         octal, hexadecimal, letter = escape.groups()
         if octal or hexadecimal:
             return chr(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
         if letter not in PO_ESCAPED:
-            raise _syntax_error(string.string, string.start(), f"\\{letter} is no escape sequence")
+            raise _syntax_error(string.string, string.start(), f"\\{letter} is not an escape sequence")
         return PO_ESCAPED[letter]
 
     return PO_ESCAPE.sub(character, string[1])
@@ -171,12 +171,12 @@ def _unescape_string(string: re.Match[str]) -> str:
 
 def _syntax_error(text: str, position: int, reason: str) -> InputError:
     return InputError(
-        f"line {line_number(text, position)} is no PO: {reason}; correct the line (msgfmt -c checks the file)"
+        f"line {line_number(text, position)} is not valid PO: {reason}; correct the line (msgfmt -c checks the file)"
     )
 
 
 def format_statement(keyword: str, text: str, line_end: str) -> str:
-    """Return a statement as gettext writes it: its string is broken after every line feed, and where it is long."""
+    """Return a statement as gettext writes it, wrapped after every line feed and at MAX_LINE_CHARACTERS."""
     lines = [""]
     for word in re.findall(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n", text):
         word = word.translate(PO_ESCAPES)

@@ -1,6 +1,6 @@
-"""The registry of formats: of documents (FORMATS), and of files with pairs for a corpus (PAIR_READERS).
+"""Registers the formats of documents (FORMATS) and of parallel corpora (PAIR_READERS), and detects a file's format.
 
-To add one, write a reader, and add a line.
+To add a format, write its reader and add an entry.
 """
 
 import re
@@ -38,12 +38,12 @@ from mt.formats.xliff import read_xliff, xliff_pairs
 
 
 class Format(NamedTuple):
-    """A document format: the suffixes of its files, and the function that reads it. FORMATS holds one of each."""
+    """A document format: the suffixes of its files, and its reader. FORMATS has all instances."""
 
     suffixes: tuple[str, ...]
     read: Callable[[bytes, Languages, bool], Document]
-    """The reader. Its arguments are the content of the file, the model's languages, and whether entries that have a
-    translation are translated again. The last two matter only for formats that hold languages or translations."""
+    """The reader. Its arguments are the content of the file, the model's languages, and whether entries that already
+    have a translation are translated again. Formats without languages or translations ignore the last two."""
 
 
 XLIFF_SUFFIXES = (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff")
@@ -62,37 +62,36 @@ FORMATS: dict[DocumentFormat, Format] = {
     "docx": Format((".docx", ".docm", ".dotx"), read_docx),
     "odt": Format((".odt", ".ott"), read_odt),
 }
-"""Value of the setting ``format`` → the format."""
+"""Maps each value of the setting ``format`` to its format."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 LINES_SUFFIX = re.compile(
     r"(?:\.(?:(?:te?xt|src|source|tgt|trg|target|ref|reference|hyp|pred|mt|out|tok|bpe|spm|sents?|lines|raw|train|dev"
     r"|test|valid|lower|tc|clean|detok|prediction|hypothesis|translation|output|lines?|segments)\d*|\d{2,}|\S*\s.*))?"
 )
-"""A suffix that says nothing about the structure of a text, beside the codes of languages."""
+"""A suffix of plain text, in addition to the codes of languages."""
 OTHER_FILE_SUFFIX = re.compile(r"\.(?:asm|bak|hbs|in|lit|mac|run|scc|scr|sh|slk|ts)")
-"""A suffix of other files than texts in the language with this code."""
-CONVERSION_ADVICE = {
+"""A suffix that is the code of a language, but mostly used for other files than texts in that language."""
+CONVERSION_HINTS = {
     "save the column with the texts as .txt": ".csv .tsv .xlsx",
     "unpack it, and translate its .xhtml files": ".epub",
     "convert it to .srt or .vtt": ".ass .ttml",
     "convert it to .po, .xliff or .json": ".resx .xcstrings .ftl .php .ts",
     "convert it to .md, for example with pandoc": ".rst .adoc .tex .wiki .ipynb",
 }
-"""The advice for files that are refused → their suffixes."""
+"""Maps each hint for files of unsupported formats to the suffixes of these files."""
 FORMAT_BY_ROOT: dict[str, DocumentFormat] = {"resources": "android", "xliff": "xliff"}
-"""The name of the outermost element of an XML file → its format."""
+"""Maps the name of an XML file's root element to the format of the file."""
 XML_ROOT = re.compile(r"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
 KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
-"""A part of messages on files with unknown suffixes."""
-LINES_ADVICE = "format=lines reads it as lines of text"
+"""A part of the messages about files with unknown suffixes."""
+LINES_HINT = "format=lines reads it as lines of text"
 
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
-    """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
-    if the suffix is unknown, of an XML file by its root element.
+    """Return the format of a file: the setting ``format`` or, if it is ``auto``, the detected format.
 
-    A text file has the format ``lines`` if its suffix says nothing about structure (see ``is_for_lines``), and so has a
-    file that does not exist or is no regular file.
+    The format is detected by the suffix of the path, or else by the root element of an XML file. Plain text
+    (``is_for_lines``) has the format ``lines``, and so has a path that does not exist or is not a regular file.
 
     Raises:
         InputError: The content is binary, or the suffix is unknown.
@@ -111,7 +110,7 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     Args:
         start: The beginning of the content.
         name: The name of the content for messages.
-        suffix: The suffix of its file, which tells about content of several formats.
+        suffix: The suffix of its file, if it is not a suffix of FORMATS.
     """
     text = start.decode(utf_16_encoding(start) or "utf-8", "ignore").removeprefix("\ufeff")
     is_xml = text.startswith("<?xml")
@@ -121,21 +120,20 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     binary = describe_binary(start)
     kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
     if kind:
-        advice = f"convert it, or set format ({KNOWN_SUFFIXES})"
-        advice = next((way for way, suffixes in CONVERSION_ADVICE.items() if suffix in suffixes.split()), advice)
-        raise InputError(
-            f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {LINES_ADVICE}'}"
-        )
+        default_hint = f"convert it, or set format ({KNOWN_SUFFIXES})"
+        hints = (hint for hint, suffixes in CONVERSION_HINTS.items() if suffix in suffixes.split())
+        hint = next(hints, default_hint)
+        raise InputError(f"{name} is {kind}, which cannot be translated; {hint}{'' if binary else f'. {LINES_HINT}'}")
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
     return "lines"
 
 
 def is_for_lines(suffix: str) -> bool:
-    """Return whether a suffix says nothing about the structure of a text: none, a language code, or such as ``.src``.
+    """Return whether a suffix is one of plain text: none, a language code, or a word such as ``.src``.
 
-    A code of three letters alone counts only if another one has two, because most are suffixes of formats: ``.tex`` is
-    Tennet.
+    A language code of three letters counts only if the language also has a code of two letters, because most others are
+    suffixes of formats: ``tex`` is the code of Tennet.
     """
     if LINES_SUFFIX.fullmatch(suffix):
         return True
@@ -154,7 +152,7 @@ def read_document(
 
     Args:
         name: The format: a key of FORMATS.
-        languages: The languages of the model. Some formats declare theirs, which must be the same.
+        languages: The languages of the model. If the document declares its languages, they must be the same.
         retranslate: Whether entries that already have a translation are translated again.
         skipped_keys: The setting ``skip_keys``.
 
@@ -165,11 +163,11 @@ def read_document(
     try:
         content, convert_back = convert_to_utf8(content)
         if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
-            raise InputError(f"is {binary}; give the right file")
+            raise InputError(f"is {binary}; choose another file")
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {LINES_ADVICE}"
-        raise InputError(f"{path}: {error}{advice}") from None
+        hint = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {LINES_HINT}"
+        raise InputError(f"{path}: {error}{hint}") from None
     passages = [
         passage
         for passage in document.passages
@@ -184,7 +182,11 @@ def read_document(
 
 
 def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path, Columns], Pairs]:
-    """Return the reader of pairs for a document format, given the parser of its content and two language codes."""
+    """Return the reader of pairs for a document format.
+
+    Args:
+        parse: Returns the pairs of a document, given its content and the codes of the two languages.
+    """
 
     def read(path: Path, columns: Columns) -> Pairs:
         content = read_content(path)
@@ -206,8 +208,9 @@ PAIR_READERS: dict[str, Callable[..., Rows]] = {
     ".po": _document_pairs(po_pairs),
     **dict.fromkeys(XLIFF_SUFFIXES, _document_pairs(xliff_pairs)),
 }
-"""Maps the suffix of a file's name to the reader of its pairs, given the path and the columns of the two sides. For
-documents and translation memories, these are language codes. That of CSV also takes the ``delimiter``."""
+"""Maps the suffix of a file's name to the reader of its pairs. A reader takes the path and the columns of the two
+sides, which are language codes for documents and translation memories. The reader of CSV also takes the
+``delimiter``."""
 
 
 def pair_suffix(path: Path) -> str:

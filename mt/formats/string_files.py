@@ -1,6 +1,6 @@
-"""Reads files of strings: Java's property files, Apple's string files and Android's string resources.
+"""Reads string files: Java's property files, Apple's string files and Android's string resources.
 
-A value of such a file is a text or a code, and has escape sequences.
+Their values are texts or codes, and may have escape sequences.
 """
 
 import codecs
@@ -37,26 +37,32 @@ CODE_VALUE = regex.compile(
     r"|[a-z]\w*+(?:[.:]\w++(?:-\w++)*+)++|[a-z]++(?:-\d++)++|[@?]\+?[\w.:]++/[\w.]++|:[a-z_]\w*+"
     r"|[\d.]+\s?(?:r?em|px|pt|v[hw]|m?s|deg)|\#[0-9A-Fa-f]{3,8}"
 )
-"""A value that a program reads."""
+"""Matches a value that is read by a program instead of a person."""
 ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(?:\r\n|[\r\n])[ \t\f]*|(.))", re.DOTALL)
-"""An escape sequence: a code point, a line break that is ignored, or a character."""
+"""An escape sequence: a code point, an ignored line break, or a character."""
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def is_text(value: str) -> bool:
-    """Return whether a value is a text to translate, and not a code such as a color, a link, a name or a date."""
+    """Return whether a value is a text to translate. Codes such as colors, links, identifiers and dates are not."""
     value = value.strip()
     is_code = CODE_VALUE.fullmatch(value) or NON_TRANSLATABLE.fullmatch(value)
     return is_translatable(value) and (not is_code or MESSAGE.search(value) is not None)
 
 
-def escape_table(signs: str, letters: str) -> dict[int, str]:
-    """Return the table for ``str.translate`` that puts a backslash before each sign, and writes letters of ESCAPED."""
-    return str.maketrans({sign: f"\\{sign}" for sign in signs} | {ESCAPED[letter]: f"\\{letter}" for letter in letters})
+def escape_table(symbols: str, letters: str) -> dict[int, str]:
+    """Return a table for ``str.translate`` that writes escape sequences.
+
+    Args:
+        symbols: Characters to escape by a backslash.
+        letters: Keys of ESCAPED, whose characters are written as a backslash and the letter.
+    """
+    escapes = {symbol: f"\\{symbol}" for symbol in symbols}
+    return str.maketrans(escapes | {ESCAPED[letter]: f"\\{letter}" for letter in letters})
 
 
 def unescape(text: str) -> str:
-    """Return a text with its escape sequences replaced, and with each surrogate pair as one character."""
+    """Replace the escape sequences of a text by their characters. A surrogate pair becomes one character."""
     text = ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else ESCAPED.get(match[2], match[2] or ""), text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
@@ -70,17 +76,17 @@ PROPERTY = re.compile(
     r")(?:\r\n|[\r\n]|\Z)",
     re.DOTALL,
 )
-"""A comment, or a key and its value. Key and value may continue in the next line after a backslash."""
+"""A comment, or a key and its value. After a backslash at the end of a line, they continue in the next one."""
 PROPERTY_ESCAPES = escape_table("\\", "tnrf")
 ARGUMENT = re.compile(r"\{\d+[,}]")
-"""An argument of java.text.MessageFormat, such as {0}. A text with arguments writes an apostrophe twice."""
+"""An argument of java.text.MessageFormat, such as {0}. In a text with arguments, apostrophes are doubled."""
 
 
 def read_properties(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a property file. The values that are texts are passages to translate; keys and comments are kept.
+    """Read a property file. The values that are texts are translated; keys and comments are preserved.
 
     The file is in UTF-8 or, as before Java 9, in Latin-1 with escapes such as ``\\u20ac``. The translation has the same
-    encoding; that of an ASCII file is ASCII, which can be read as either.
+    encoding. An ASCII file stays ASCII, because it can be read in both encodings.
     """
     try:
         text, encoding = content.decode("utf-8"), "utf-8"
@@ -127,16 +133,16 @@ APPLE_ENTRY = re.compile(
     rf"(?P<key>{_STRING}|[\w.$/:-]++){_SPACE}=?{_SPACE}(?P<value>{_STRING}|[\w.$/:-]++)?{_SPACE};|/\*.*?\*/|//[^\n]*|\s+|\ufeff",
     re.DOTALL,
 )
-"""An entry, a comment or whitespace."""
+"""Matches an entry, a comment or whitespace."""
 APPLE_OCTAL = re.compile(r"(\\\\)|\\(?:([0-7]{1,3})|(?=[\r\n]))")
 APPLE_ESCAPES = escape_table('"\\', "ntr")
 
 
 def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a string file. The values in quotation marks that are texts are passages to translate.
+    """Read a string file. The values in quotation marks that are texts are translated.
 
     Raises:
-        InputError: The content is no string file.
+        InputError: The content is not a string file.
     """
     text = decode_utf8(content)
     passages = []
@@ -145,7 +151,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
         statement = APPLE_ENTRY.match(text, position)
         if statement is None:
             shown = text[position : position + 60].split("\n")[0]
-            raise InputError(f'line {line_number(text, position)} is not like "key" = "value"; — correct it: {shown}')
+            raise InputError(f'line {line_number(text, position)} must have the form "key" = "value"; — not: {shown}')
         if statement["value"] and statement["value"].startswith('"'):
             value, key = _unescape_apple(statement["value"][1:-1]), _unescape_apple(statement["key"].strip('"'))
             if is_text(value):
@@ -165,24 +171,24 @@ def _unescape_apple(text: str) -> str:
 
 LIST_ELEMENTS = {"string-array", "plurals"}
 QUOTED_PART = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
-"""An escape sequence, a part in quotation marks, which are not shown, or whitespace, of which one space is shown."""
+"""An escape sequence, a part in quotation marks, which are not displayed, or whitespace, displayed as one space."""
 COLLAPSED_SPACE = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
-"""A blank that is shown only if it is an escape sequence."""
+"""A space that is only displayed if it is written as an escape sequence."""
 ANDROID_ESCAPES = escape_table("\\\"'", "nt")
 
 
 def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read string resources. Strings, and the items of arrays and plurals, are passages to translate.
+    """Read string resources. Strings, and the items of arrays and plurals, are translated.
 
-    What stands in ``xliff:g`` is kept, and so are strings with ``translatable="false"``.
+    The content of ``xliff:g``, and strings with ``translatable="false"``, are preserved.
 
     Raises:
-        InputError: The content is no XML of resources.
+        InputError: The content is not well-formed XML with the root element ``resources``.
     """
     text, encode = decode_xml(content)
     elements = read_elements(text)
     if elements[0].name != "resources":
-        raise InputError("is no file of string resources: it has no element resources; give the right file")
+        raise InputError("is not a file of string resources: it has no root element resources; choose another file")
     passages = [passage for key, string in _android_strings(elements[0]) for passage in _android_passages(string, key)]
     return Document(text, passages, encode)
 
@@ -198,12 +204,12 @@ def _android_strings(resources: Element) -> Iterator[tuple[str, Element]]:
             items = (item for item in element.children if item.name == "item")
             strings = [(f"{key}.{item.attributes.get('quantity', index)}", item) for index, item in enumerate(items)]
         for key, string in strings:
-            if "false" not in [own.attributes.get("translatable") for own in (string, string.parent) if own]:
+            if "false" not in [owner.attributes.get("translatable") for owner in (string, string.parent) if owner]:
                 yield key, string
 
 
 def _android_passages(string: Element, key: str) -> list[Passage]:
-    """Return the passage of a string; no passage if it has no text to translate."""
+    """Return the passage of a string; an empty list if it has no text to translate."""
     raw = string.content
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
     cdata = CDATA.fullmatch(raw.strip())
@@ -217,12 +223,12 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
     quoted = QUOTED_PART.fullmatch(value.text)
     parts = value.parts()
     is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'
-    quote = '"' if is_quoted else ""
-    value = (
-        value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape)
-        if quote
-        else value.mapped(_displayed_text)
-    )
+    if is_quoted:
+        quote = '"'
+        value = value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape)
+    else:
+        quote = ""
+        value = value.mapped(_displayed_text)
 
     def write_text(text: str) -> str:
         text = text.translate(ANDROID_ESCAPES)
@@ -230,10 +236,12 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
 
     def enclose(written: str) -> str:
         if not quote:
-            sign = "\\" if written.startswith(("@", "?")) else ""
-            written = sign + COLLAPSED_SPACE.sub(r"\\u0020", written)
+            prefix = "\\" if written.startswith(("@", "?")) else ""
+            written = prefix + COLLAPSED_SPACE.sub(r"\\u0020", written)
         written = f"{quote}{written}{quote}"
-        return write_cdata(written) if cdata else written if has_tags else escape(written)
+        if cdata:
+            return write_cdata(written)
+        return written if has_tags else escape(written)
 
     if not is_text(value.text):
         return []
@@ -242,6 +250,11 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
 
 
 def _displayed_text(text: str) -> str:
-    """Return a string without tags as Android shows it."""
-    plain = QUOTED_PART.sub(lambda part: part[0] if part[0][0] == "\\" else part[1] if part[0][0] == '"' else " ", text)
-    return unescape(plain)
+    """Return a string without tags as Android displays it."""
+
+    def displayed(part: re.Match[str]) -> str:
+        if part[0].startswith("\\"):
+            return part[0]
+        return " " if part[1] is None else part[1]
+
+    return unescape(QUOTED_PART.sub(displayed, text))

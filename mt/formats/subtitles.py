@@ -21,54 +21,56 @@ from mt.formats.tags import coded_markup
 
 TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
 TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"
-"""The start of 10:30 - 11:30, which may be the text of a subtitle."""
+"""The start of a range such as 10:30 - 11:30, which may be the text of a subtitle."""
 CUE_TIMES = re.compile(
     rf"(?<![^\r\n])[ \t\ufeff]*(?:{TIME}[ \t]*[-–—]{{1,3}}>[^\r\n]*"
     rf"|(?!{TIME_OF_DAY}){TIME}[ \t]*[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
 )
-"""The line with the times of a subtitle, also with ``->``, without milliseconds or with additional spaces."""
+"""The line with the times of a subtitle. ``->``, additional spaces and times without milliseconds are permitted."""
 MALFORMED_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
-"""A part of a line that may be meant as one with times."""
+"""A part of a line that may be a malformed line of times."""
 NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
-"""The number of the next subtitle, which is the last line before its times."""
+"""The number of the next subtitle, on the last line before its times."""
 VTT_NAME = re.compile(r"(?:(?>\r*\n|\r){2}[^\r\n]+|(?<![^\r\n])\d+)(?>\r*\n|\r)\Z")
-"""The number or name of the next subtitle in WebVTT, directly before its times. A name has an empty line in front."""
+"""The number or name of the next subtitle in WebVTT, directly before its times. An empty line precedes a name."""
 LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
 LINE_END = re.compile(r"\r*\n|\r")
 NON_CUE_BLOCK = re.compile(
     r"(?:\A\ufeff?|(?>\r*\n|\r){2})(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)(?:(?!(?>\r*\n|\r){2}).)*+", re.DOTALL
 )
-"""A WebVTT block that is no subtitle. It ends at an empty line; a line of spaces is none."""
+"""A WebVTT block other than a subtitle. It ends at an empty line, which must not have spaces."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 KEPT_CODE = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
-"""A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
+"""A WebVTT tag with the start time of the next words, or the entity of a line break, which must stay an entity."""
 SRT_TAG = re.compile(r"<(/?)(b|font|i|s|u)\b[^<]*?>|\{\\[^{}]*\}", re.IGNORECASE)
 """A tag of SubRip, or a code such as {\\an8}."""
 SPEECH_MARK = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
-"""The beginning of a line if another person begins to speak or sing. It is not translated."""
+"""The mark of a new speaker or of a song at the beginning of a line. It is not translated."""
 SPEAKER = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
-"""The name of a speaker, or a sound: it begins a text, too, but is translated."""
+"""The name of a speaker, or a sound. It also begins a new text, and is translated."""
 MAX_END_CHARACTERS = 30
 TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
-"""The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
+"""The border of two lines that are separate texts (after a sound, between tags), up to the first character after it."""
 FINAL_NOTES = re.compile(rf"(?<![\s♪♫♬])(?:(?:\s*+[♪♫♬]++)++|\s++#)\s*(?:{CUE_TAG})*\Z")
 BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 
 def _read_subtitles(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read WebVTT or SubRip subtitles. Each speech of each subtitle is a passage to translate.
+    """Read WebVTT or SubRip subtitles. The words of each speaker in each subtitle are a passage to translate.
 
-    Times, numbers, notes, styles and settings are kept.
+    Times, numbers, notes, styles and settings are preserved.
 
     Raises:
         InputError: WebVTT does not begin with WEBVTT, SubRip has no line with times, or the content is not in UTF-8.
     """
     text = decode_utf8(content)
     if is_vtt and not re.match("\ufeff?WEBVTT", text):
-        raise InputError("is no WebVTT, because it does not begin with WEBVTT; set another format")
+        raise InputError("is not a WebVTT file: it does not begin with WEBVTT; set another format")
     times = [match.span() for match in CUE_TIMES.finditer(text)]
     if not is_vtt and text.strip() and not times:
-        raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
+        raise InputError(
+            "is not a SubRip file: it has no line such as 00:00:01,000 --> 00:00:04,000; set another format"
+        )
     passages = []
     for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
         body = text[start:end]
@@ -85,7 +87,7 @@ read_srt, read_vtt = partial(_read_subtitles, False), partial(_read_subtitles, T
 
 
 def _split_speeches(body: str) -> list[tuple[int, int]]:
-    """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
+    """Return the start and end of each speech in a subtitle: the words of one speaker up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
     for line in LINE.finditer(body):
@@ -105,8 +107,10 @@ def _split_speeches(body: str) -> list[tuple[int, int]]:
 
 
 def _speech_passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
-    """Return the passage of a speech, which is left as it is if it may be a misspelled line of times; None if it has no
-    words."""
+    """Return the passage of a speech; None if it has no words.
+
+    A speech that may be a malformed line of times stays untranslated.
+    """
     notes = FINAL_NOTES.search(text, start, end)
     speech = text[start : notes.start() if notes else end]
     if not is_translatable(re.sub(CUE_TAG, "", speech)):
@@ -120,13 +124,13 @@ def _speech_passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | 
     layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
 
     def enclose(written: str) -> str:
-        # Both would end the subtitle: an arrow and a blank line.
+        # An arrow or a blank line would end the subtitle.
         return BLANK_LINES.sub(r"\1", written.replace("-->", "→")).lstrip("\r\n")
 
     return replacement_passage(start, start + len(speech), layout, escape if is_vtt else str, enclose=enclose)
 
 
 def _tag_mark(tag: re.Match[str]) -> Mark:
-    """Return the mark of a match of SRT_TAG."""
+    """Return a match of SRT_TAG as a mark."""
     name = (tag[2] or "").lower()
     return Mark(*tag.span(), *(("", name) if tag[1] else (name, "")))

@@ -1,8 +1,8 @@
-"""Read the pairs of tables (TSV, CSV, JSON, JSONL, Parquet), and of translation memories in TMX (1.1 to 1.4b), the
-exchange format of translators' programs (CAT tools).
+"""Reads the pairs of tables (TSV, CSV, JSON, JSONL, Parquet), and of translation memories in TMX (1.1 to 1.4b), the
+exchange format of CAT tools.
 
-A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
-if the file cannot be read or lacks a column, with the path and the line.
+If a single row cannot be read, an InputError is yielded in its place. Every reader raises InputError, with the path and
+the line, if the file cannot be read or lacks a column.
 """
 
 import json
@@ -25,16 +25,16 @@ logger = logging.getLogger(__name__)
 
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns = tuple[str | int, str | int]
-"""The columns of the sources and of the targets: their names, or their numbers from 0."""
+"""The columns of the sources and of the targets: names, or numbers from 0."""
 
 Pairs = Iterable[tuple[str, str]]
 """Sources with their targets."""
 Rows = Iterable[tuple[str, str] | InputError]
-"""Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
+"""Pairs, and an error in place of each row that cannot be read although later rows can."""
 
 
 PROBED_LINES = 10_000
-"""The lines at the beginning of a TSV file that tell whether it is quoted like a CSV."""
+"""The number of lines by which it is detected whether a TSV file has quoted cells."""
 QUOTED_CELL = re.compile(r'(?<![^\t\n])"((?:[^"]|"")*)"(?![^\t\n])')
 EVENTS: Final = ("start", "end")
 UNIT_START, UNIT_END = re.compile(rb"<tu[\s>]"), b"</tu>"
@@ -44,16 +44,19 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
 """The only inline element that contains text. All others (bpt, ept, it, ph, ut) contain codes of another program."""
 WHITESPACE_CODE = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
-"""Matches the content of an inline code that stands for whitespace. It is replaced by a space, so that the words
-beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whatever their content."""
+"""Matches the content of an inline code that represents whitespace. Such a code, and every code of type ``lb`` (line
+break), is replaced by a space, so that the words before and after it are not joined."""
 
 
 def tsv_pairs(path: Path, columns: Columns) -> Rows:
-    """Yield the pairs of a TSV file, whose cells are separated by tabs. They are quoted in all rows or in none."""
+    """Yield the pairs of a TSV file, whose cells are separated by tabs.
+
+    If the cells are quoted, the file is read by the rules of CSV.
+    """
     lines = list(islice(text_lines(path), PROBED_LINES))
     text = "\n".join(lines)
     cells = QUOTED_CELL.findall(text)
-    if len(cells) < 0.8 * len(lines):  # then some may be quoted because they hold quotation marks, which are doubled
+    if len(cells) < 0.8 * len(lines):  # the cells with quotation marks may be quoted, with the marks doubled
         cells = [cell for cell in cells if '""' in cell]
     if QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells):  # nearly all quotation marks are those of CSV
         logger.info("%s: its cells are quoted, so it is read by the rules of CSV", path)
@@ -63,18 +66,21 @@ def tsv_pairs(path: Path, columns: Columns) -> Rows:
 
 
 def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
-    """Yield the pairs of a CSV file, whose cells may be quoted. CR becomes a space.
+    """Yield the pairs of a CSV file, whose cells may be quoted. A carriage return becomes a space.
 
-    Other rows than blank ones must have as many cells as the first.
+    All rows except blank ones must have as many cells as the first row.
     """
     return _cell_pairs(path, csv_rows(path, delimiter), columns, delimiter)
 
 
 def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") -> Rows:
-    """Yield the cells of two columns as pairs. A blank line gives a pair of empty texts.
+    """Yield the cells of two columns as pairs. A blank line yields a pair of empty texts.
 
-    If the columns are given by names, the first row is the header with the names. With a delimiter, all rows must have
-    as many cells as the first.
+    Args:
+        path: The file, for messages.
+        rows: The line number and the cells of each row.
+        columns: The two columns. If they are names, the first row is the header.
+        delimiter: The delimiter of a CSV file, whose rows must all have as many cells as the first one.
     """
     width = None
     if isinstance(columns[0], int):
@@ -82,8 +88,8 @@ def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") 
     else:
         names = next(rows, (0, []))[1]
         width = len(names)
-        advice = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
-        source, target = map(names.index, check_columns(columns, names, path, advice))
+        hint = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
+        source, target = map(names.index, check_columns(columns, names, path, hint))
     for number, cells in rows:
         width = width or len(cells)
         if cells in ([], [""]):
@@ -103,7 +109,7 @@ def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") 
 
 
 def jsonl_pairs(path: Path, columns: Columns) -> Rows:
-    """Yield the pairs of a file with a JSON object or array in each line. A blank line gives a pair of empty texts."""
+    """Yield the pairs of a file with a JSON object or array in each line. A blank line yields a pair of empty texts."""
     for number, line in enumerate(text_lines(path), 1):
         where = f"{path}: line {number}"
         try:
@@ -113,12 +119,12 @@ def jsonl_pairs(path: Path, columns: Columns) -> Rows:
 
 
 def json_pairs(path: Path, columns: Columns) -> Rows:
-    """Yield the pairs of a file with a single JSON array, which has an object or array for each pair."""
+    """Yield the pairs of a file with a single JSON array, whose items are an object or array for each pair."""
     rows = _parse_json("\n".join(text_lines(path)), str(path))
     if not isinstance(rows, list):
         raise InputError(
-            f'{path}: is no JSON array of pairs; write [{{"{columns[0]}": "…", "{columns[1]}": "…"}}, …], '
-            "or a line for each object into a .jsonl"
+            f'{path}: must be a JSON array of pairs; write [{{"{columns[0]}": "…", "{columns[1]}": "…"}}, …], '
+            "or a .jsonl file with an object in each line"
         )
     for number, row in enumerate(rows, 1):
         try:
@@ -128,8 +134,10 @@ def json_pairs(path: Path, columns: Columns) -> Rows:
 
 
 def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
-    """Return the two columns of a row: keys of an object, or of the object under its key ``translation``, as in data
-    sets of the hub; or indices of an array.
+    """Return the two columns of a row: values of an object, or items of an array.
+
+    If the object lacks the columns, they are looked up in the object at its key ``translation``, as in datasets of the
+    Hugging Face hub.
 
     Raises:
         InputError: The row has no such columns of text. The message begins with ``where``.
@@ -137,7 +145,7 @@ def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
     if isinstance(row, list):
         row = dict(enumerate(row))
     if not isinstance(row, dict):
-        raise InputError(f"{where}: is no JSON object or array; correct or remove it")
+        raise InputError(f"{where}: must be a JSON object or array; correct or remove it")
     if isinstance(row.get("translation"), dict) and not set(columns) <= row.keys():
         row = row["translation"]
     check_columns(columns, list(row), where)
@@ -148,11 +156,11 @@ def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
 
 
 def _parse_json(text: str, where: str) -> object:
-    """Return the value of a text in JSON. Messages of InputError begin with ``where``."""
+    """Parse JSON. The message of an InputError begins with ``where``."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        reason = f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}"
+        reason = f"is not valid JSON: {error.msg} at line {error.lineno}, character {error.colno}"
     except ValueError as error:  # such as a number with thousands of digits
         reason = f"cannot be read: {error}"
     except RecursionError:
@@ -161,7 +169,7 @@ def _parse_json(text: str, where: str) -> object:
 
 
 def parquet_pairs(path: Path, columns: Columns) -> Rows:
-    """Yield the pairs of a Parquet file. Null gives an empty text."""
+    """Yield the pairs of a Parquet file. Null values are empty texts."""
     try:
         file = parquet.ParquetFile(path)
         names = check_columns(columns, file.schema_arrow.names, path)
@@ -174,10 +182,10 @@ def parquet_pairs(path: Path, columns: Columns) -> Rows:
 def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str], where: str) -> Pairs:
     """Return the values of two columns of an Arrow table as pairs.
 
-    Null gives an empty text. Bytes that are not UTF-8 become surrogates, which UNDECODABLE matches.
+    Null values are empty texts. Bytes that are not UTF-8 become surrogates, which UNDECODABLE matches.
 
     Args:
-        table: Some rows.
+        table: Some rows of the table.
         names: The names of the source column and the target column.
         where: The beginning of the message of an InputError.
 
@@ -196,25 +204,25 @@ def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str
     return zip(*columns, strict=True)
 
 
-def check_columns(columns: Columns, names: Sequence[str | int], where: object, advice: str = COLUMN_KEYS) -> list[str]:
+def check_columns(columns: Columns, names: Sequence[str | int], where: object, hint: str = COLUMN_KEYS) -> list[str]:
     """Return the names of the two columns after checking that both are among ``names``.
 
     Raises:
-        InputError: One of the columns is missing. The message begins with ``where`` and ends with ``advice``.
+        InputError: One of the columns is missing. The message begins with ``where`` and ends with ``hint``.
     """
     for column in columns:
         if column not in names:
-            hint = did_you_mean(str(column), list(map(str, names)))
-            raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{hint} ({advice})")
+            suggestion = did_you_mean(str(column), list(map(str, names)))
+            raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{suggestion} ({hint})")
     return list(map(str, columns))
 
 
 def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] | InputError]:
-    """Yield the source and the target segment, without inline codes, of each translation unit that has both languages.
-    A unit that is no XML gives an InputError.
+    """Yield the source and target segments of a TMX file, without inline codes.
 
-    The number of other units is logged. The language ``en`` also selects ``en-US`` in a unit without a plain ``en``. If
-    a unit has several segments of a language, the first one is used.
+    An InputError is yielded for a unit that is not well-formed XML. Units without a segment in one of the languages are
+    skipped, and their number is logged. ``en`` also selects ``en-US`` in a unit without a segment in plain ``en``. If a
+    unit has several segments in a language, the first one is used.
 
     Args:
         path: A TMX file, which may be compressed.
@@ -229,7 +237,7 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] 
     try:
         for unit in _tmx_units(path):
             if isinstance(unit, ElementTree.ParseError):
-                yield InputError(f"{path}: a unit is no XML that can be read: {unit}; correct it")
+                yield InputError(f"{path}: a unit is not well-formed XML: {unit}; correct it")
                 continue
             segments: dict[str, str] = {}
             regional: dict[str, str] = {}
@@ -248,9 +256,9 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] 
             else:
                 incomplete += 1
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
-        # The parser raises ValueError or LookupError for an encoding that it does not know. Markup that is nested too
-        # deeply causes RecursionError.
-        raise InputError(f"{path}: no XML that can be read: {error}; export the translation memory again") from None
+        # The parser raises ValueError or LookupError for an unknown encoding. Markup that is nested too deeply causes
+        # RecursionError.
+        raise InputError(f"{path}: is not well-formed XML: {error}; export the translation memory again") from None
     if all_languages and missing:
         raise InputError(
             f"{path}: no language {missing[0]!r} among {', '.join(all_languages)}"
@@ -259,16 +267,16 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] 
         )
     if incomplete:
         logger.info(
-            "%s: %s of %s units lack %s or %s and are left out", path, f"{incomplete:,}", f"{units:,}", source, target
+            "%s: %s of %s units lack %s or %s and are skipped", path, f"{incomplete:,}", f"{units:,}", source, target
         )
 
 
 def _tmx_units(path: Path) -> Iterator[ElementTree.Element | ElementTree.ParseError]:
-    """Yield every ``tu`` element of a TMX file, with element names without their namespace.
+    """Yield every ``tu`` element of a TMX file. Element names lose their namespace.
 
-    An element is emptied when the next one is requested: a translation memory can be larger than the computer's memory.
-    A unit with an error is given as the error. Behind it, a new parser reads on, which has been given the beginning of
-    the file and the same number of lines.
+    An element is emptied when the next one is requested, because a translation memory can be larger than the memory of
+    the computer. If a unit has an error, the error is yielded instead, and a new parser reads the next units. It is
+    first fed the beginning of the file and as many line breaks as were read, so that its line numbers are right.
     """
     body: ElementTree.Element | None = None
     parser: ElementTree.XMLPullParser = ElementTree.XMLPullParser(EVENTS)
@@ -299,7 +307,7 @@ def _tmx_units(path: Path) -> Iterator[ElementTree.Element | ElementTree.ParseEr
 
 
 def _tmx_parts(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a file in parts that end behind a unit; without units, in parts of MAX_PART_BYTES."""
+    """Yield the content of a file in parts that end after a unit. Content without units has parts of MAX_PART_BYTES."""
     rest = b""
     while content := stream.read(READ_BYTES):
         *units, rest = (rest + content).split(UNIT_END)
@@ -311,7 +319,7 @@ def _tmx_parts(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _tmx_text(element: ElementTree.Element) -> str:
-    """Return the text of a segment without its codes. Codes for whitespace become spaces."""
+    """Return the text of a segment without its codes. Codes that represent whitespace become spaces."""
     parts = [element.text or ""]
     for inner in element:
         if inner.tag == HIGHLIGHT:

@@ -1,14 +1,14 @@
-"""Cuts a line of HTML or XML into tokens (text, paired tags and standalone tags), and encodes and decodes entities.
+"""Divides a line of HTML or XML into tokens (text, paired tags and standalone tags), and encodes and decodes entities.
 
 A standalone tag is markup without translatable content: a comment, a processing instruction, CDATA, a doctype, a void
-or self-closing element, an untranslated element with its content, and a tag whose counterpart is missing.
+or self-closing element, an untranslated element with its content, or a tag without a counterpart.
 
-What is a tag is decided here and not by ``html.parser`` or an XML parser. Those repair, drop or refuse what is
-malformed, and they do not return the tags as they were written. Here every character of a line ends up in exactly one
-token, whatever the line holds. What is no proper tag is text: ``a < b``, ``<3``, ``<!--`` without an end.
+``html.parser`` and XML parsers are not used, because they repair, drop or refuse malformed markup, and do not return
+the original tags. Here every character of a line is in exactly one token. Malformed tags are text: ``a < b``, ``<3``,
+``<!--`` without an end.
 
-Time is linear in the length of the line. The regular expressions never give back what they have matched (possessive
-quantifiers). A match that fails was stopped by the next ``<``, or by a quotation mark without a partner.
+The time is linear in the length of the line: the regular expressions have possessive quantifiers, and a match that
+fails ends at the next ``<`` or at an unpaired quotation mark.
 """
 
 import html
@@ -23,32 +23,33 @@ from mt.formats.marks import find_pairs
 MarkupKind = Literal["html", "xml", "auto"]
 """``auto``: plain text with paired marks (``mt.formats.marks``)."""
 Role = Literal["text", "open", "close", "standalone", "element"]
-"""``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
+"""``element`` is an untranslated element from its opening to its closing tag (``merge_untranslated_elements``)."""
 
 
 def _name_set(text: str) -> frozenset[str]:
+    """Return the names in a text, which are separated by spaces."""
     return frozenset(text.split())
 
 
 VOID = _name_set("area base br col embed hr img input link meta param source track wbr")
-"""HTML elements that never have content and have no closing tag."""
+"""HTML elements without content and closing tag."""
 RAW = _name_set("script style")
-"""HTML elements in which ``<`` begins no tag."""
+"""HTML elements whose content has no tags, so that ``<`` is an ordinary character."""
 UNTRANSLATED = RAW | _name_set("code kbd math pre rp rt samp svg var")
-"""HTML elements whose content is not to be translated: programs and their output, formulas, readings of ruby."""
+"""HTML elements whose content is not translated: programs and their output, formulas, ruby annotations."""
 SEPARATING = (UNTRANSLATED - RAW) | _name_set(
     "address article aside blockquote body br caption center dd details dialog dir div dl dt embed fieldset figcaption "
     "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
-"""HTML elements before and after which a word ends, even where no space is written."""
+"""HTML elements that separate words without a space."""
 CONTROLS = _name_set("audio button canvas iframe label noscript slot template textarea")
-"""HTML elements that stand beside texts, not in them."""
+"""HTML elements of forms and media, which separate texts."""
 BLOCKS = ((SEPARATING - UNTRANSLATED) - _name_set("embed img input object")) | CONTROLS | RAW | {"pre"}
-"""HTML elements at whose tags a sentence ends."""
+"""HTML elements whose tags separate texts."""
 
 _NAME = {
-    # In XML a few characters more than its specification names, which only matters for lines that are no XML.
+    # XML's specification excludes a few of these characters, which only matters for malformed XML.
     "html": r"[A-Za-z][^\s/<>\"'=]*+",
     "xml": r"[A-Za-z_:\xc0-\xd6\xd8-\xf6\xf8-\U000effff][^\s/<>\"'=]*+",
 }
@@ -87,10 +88,10 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
     """Return a line of markup as a coded text: its tags are codes, and its entities are decoded (``&amp;`` → ``&``).
 
     Args:
-        line: A line, however malformed. Anything that is no proper tag is text.
+        line: A line. Malformed tags in it are text.
         kind: The kind of its tags.
-        codes: Further codes of the line, in order, which may have tags in them.
-        cdata_is_text: Whether CDATA sections are text, not codes.
+        codes: Further codes of the line, in order. Tags inside these are part of them.
+        cdata_is_text: Whether CDATA sections are text instead of codes.
     """
     if kind == "auto":
         return coded_text(line, _drop_nested(_paired_marks(line)))
@@ -98,7 +99,7 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
     if cdata_is_text:
         inside.update(section.start() for section in CDATA.finditer(line))
     tokens = [token for token in markup_tokens(line, kind) if token.start not in inside]
-    marks = [  # whose keys are no names of tags
+    marks = [  # with a space in their keys, so that they are not paired with tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]
     marks += tag_marks(line, list(merge_untranslated_elements(line, tokens, kind)), kind)
@@ -106,7 +107,7 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
 
 
 def _drop_nested(marks: Iterable[Mark]) -> list[Mark]:
-    """Return marks in order, except those inside of others."""
+    """Return marks in order, except those inside other marks."""
     outermost: list[Mark] = []
     for mark in sorted(marks):
         if not outermost or outermost[-1].end <= mark.start:
@@ -115,17 +116,18 @@ def _drop_nested(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
-    """Yield the tags among the tokens of a text as codes. Tags are paired among them."""
+    """Yield the tags among the tokens of a text as marks. Each tag may only be paired with another one of these."""
     cuts = _find_cuts(text, tokens) if kind == "html" else ()
     for index, (role, name, start, end) in enumerate(tokens):
         if role != "text":
             separates = kind == "html" and (role == "element" or name in SEPARATING)
-            opens, closes = (name * (role == border) for border in ("open", "close"))
+            opens = name if role == "open" else ""
+            closes = name if role == "close" else ""
             yield Mark(start, end, opens, closes, separates, index in cuts)
 
 
 def _paired_marks(line: str) -> Iterator[Mark]:
-    """Yield the paired marks of plain text; an element that is not translated as one mark."""
+    """Yield the paired marks of plain text. An untranslated element is a single mark."""
     for opening, closing in find_pairs(line):
         name = opening.opens.partition(" ")[2].lower()
         if name == "xliff:g" or is_untranslated(name, line[opening.start : opening.end], "html"):
@@ -137,25 +139,32 @@ def _paired_marks(line: str) -> Iterator[Mark]:
 
 @dataclass
 class _OpenElement:
-    """The content of an element that has been read since the last cut directly inside of it."""
+    """An element whose closing tag has not been read yet, and the content since the last cut directly inside it."""
 
     opening: int = -1
+    """The index of the opening tag."""
     children: list[int] = field(default_factory=list)
-    """The indices of the tags of its child elements, as long as they can be a list of separate texts."""
+    """The indices of the tags of its child elements."""
     names: set[str] = field(default_factory=set)
+    """The names of its child elements."""
     is_sentence: bool = False
-    """Whether there is text beside the child elements, or no text between two of them that are no links."""
+    """Whether the child elements are parts of a sentence and not separate texts: there is text beside them, one has no
+    letters, or nothing is between two of them that are not links."""
     has_gap: bool = True
+    """Whether there is text after the last child element."""
     has_letters: bool = False
     has_cut: bool = False
+    """Whether a text ends or begins inside the element."""
 
 
 def _find_cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
-    """Return the indices of the tokens at which HTML is cut, because one text ends and another begins.
+    """Return the indices of the tokens at which HTML is cut into texts.
 
-    These are block elements, such as ``<p>`` and ``<br>``, the elements around them, elements of one name that only
-    blanks and punctuation separate, such as the links of a menu, and comments and untranslated elements with a line
-    break.
+    These are the tags of:
+
+    - block elements, such as ``<p>`` and ``<br>``
+    - elements around these
+    - elements of one name that only spaces and punctuation separate, such as the links of a menu
     """
     cuts: set[int] = set()
     stack = [_OpenElement()]
@@ -199,14 +208,14 @@ def _find_cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
 
 
 def encode(text: str) -> str:
-    """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result has one line."""
+    """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result is a single line."""
     return text.translate(_ENTITIES)
 
 
 def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
-    """Cut a text into text and markup tokens, unpaired. Their spans cover the text without gaps."""
+    """Divide a text into text and markup tokens. Their spans cover the text without gaps. Tags are not paired yet."""
     tokens: list[MarkupToken] = []
-    # The last end of each construct. No end is searched for after it: each search would read all the rest.
+    # After the last end of a construct, no end is searched for, because each search would read the rest of the line.
     last = {start: line.rfind(end) for start, end in _CONSTRUCT_ENDS.items()}
     text_start = 0
     position = line.find("<")
@@ -229,9 +238,7 @@ def merge_untranslated_elements(
     kind: MarkupKind,
     is_kept: Callable[[str, str], bool] = lambda name, tag: False,
 ) -> Iterator[MarkupToken]:
-    """Yield markup tokens, but each untranslated element, from its opening to its closing tag, as one token.
-
-    Its role is ``element``.
+    """Yield markup tokens. Each untranslated element becomes a single token, with the role ``element``.
 
     Args:
         text: The text.
@@ -256,7 +263,11 @@ def merge_untranslated_elements(
 def _read_markup(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
     """Return the markup token that begins with the ``<`` at a position; None if this ``<`` is text.
 
-    ``last`` maps the start of a comment and the like to the last position of its end mark in the line.
+    Args:
+        line: The line.
+        position: The position of the ``<``.
+        kind: The kind of the tags.
+        last: The position of the last end of each construct of _CONSTRUCT_ENDS in the line; -1 if there is none.
     """
     for start, end in _CONSTRUCT_ENDS.items():
         if line.startswith(start, position):
@@ -283,12 +294,13 @@ def _read_markup(line: str, position: int, kind: MarkupKind, last: dict[str, int
 def match_closing_tags(tokens: Sequence[MarkupToken]) -> dict[int, int]:
     """Map the index of each paired opening tag to the index of its closing tag.
 
-    A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
-    and not closed have no closing tag.
+    A closing tag belongs to the last unclosed opening tag of its name. Tags that were opened after that one and not
+    closed have no closing tag.
     """
-    return nested_pairs(
-        [Mark(start, end, name * (role == "open"), name * (role == "close")) for role, name, start, end in tokens]
-    )
+    marks = []
+    for role, name, start, end in tokens:
+        marks.append(Mark(start, end, name if role == "open" else "", name if role == "close" else ""))
+    return nested_pairs(marks)
 
 
 def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
@@ -298,7 +310,7 @@ def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
     tag = tag.lower() if kind == "html" else tag
     if "translate" not in tag:
         return False
-    for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
+    for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # also matches the name of the element
         value = "".join(values)
         if (key, value) == ("translate", "no") or (
             kind == "html" and key == "class" and "notranslate" in value.split()
@@ -311,14 +323,16 @@ def decode(text: str, kind: MarkupKind) -> str:
     """Return a text with its entities and CDATA sections decoded."""
     if kind == "xml":
         return _XML_REFERENCE.sub(_decode_reference, text)
-    # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
+    # html.unescape fails for numbers of more than 4,300 digits. Without leading zeros, 8 digits are already too many.
     text = re.sub("(?<=&#)0++(?=[0-9])", "", text)
     return html.unescape(re.sub("&#[0-9]{8,}+;?", "\ufffd", text))
 
 
 def _decode_reference(reference: re.Match[str]) -> str:
-    """Return the character that a reference means, or the reference itself if XML allows no such character; of a CDATA
-    section, its text."""
+    """Return the text of a match of _XML_REFERENCE: a character, or the content of a CDATA section.
+
+    A reference to a character that XML does not allow is returned unchanged.
+    """
     section, name, decimal, hexadecimal = reference.groups()
     if section is not None:
         return section

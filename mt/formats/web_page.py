@@ -1,8 +1,8 @@
-"""Reads HTML pages, also those with constructs of template languages: Jinja, Liquid, Handlebars, Vue, Hugo, ERB, PHP
+"""Reads HTML pages, which may contain constructs of template languages: Jinja, Liquid, Handlebars, Vue, Hugo, ERB, PHP
 and WordPress.
 
 ``mt.formats.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would
-repair the page and rewrite all of it.
+repair and rewrite the whole page.
 """
 
 import re
@@ -36,16 +36,17 @@ _CODE = r"(?:highlight|comment|verbatim)\b"
 VALUE = "(?!)"
 for _ in range(5):
     VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE}){{0,2000}}+\}}"
-"""An expression of JSX as the value of an attribute: balanced braces, up to five levels deep."""
+"""A JSX expression as the value of an attribute: balanced braces, up to five levels deep."""
 NO_PROSE = r"(?!\{[^{}\"'`=()<>?|&/*]{0,200}?\b[^\W\d]+(?:\s{1,9}[^\W\d]+){2})"
-"""Braces without three words in a row, outside of strings and comments."""
+"""A lookahead before braces. It excludes three consecutive words outside strings and comments."""
 EXPRESSION = (
     r"\{\s{0,99}(?:/\*(?:(?!\*/).){0,2000}+\*/|`[^`]{0,2000}+`)\s{0,99}\}"
-    # No name, message or text in braces; elements of JSX only after an operator, blank lines only in inner braces.
+    # Names, messages and texts in braces are excluded. JSX elements must follow an operator, and blank lines must be in
+    # inner braces.
     rf"|{NO_PROSE}(?!\{{[\w.\s]*\}}|\{{\s*\w+\s*,)"
     r"(?=\{(?:[^<}&\n]|\n(?!\s{0,99}\n)){0,500}(?:=>|&&|\|\||\?|\}))" + VALUE
 )
-"""An expression of JSX."""
+"""A JSX expression."""
 TEMPLATE = re.compile(
     rf"(?<=\w=){VALUE}|\{{%-?\s*{_CODE}(?:(?!\{{%-?\s*(?:end)?{_CODE}).)*+\{{%-?\s*end{_CODE}\s*-?%\}}|"
     r"\{\{\{?(?:(?!\}\}|\{\{).)*+\}\}\}?|\{%(?:(?!%\}|\{%).)*+%\}|\{\#(?:(?!\#\}|\{\#).)*+\#\}"
@@ -53,69 +54,67 @@ TEMPLATE = re.compile(
     rf"|\[[a-z][\w-]*+{_ATTRIBUTES}++\s*+/?\](?!\()|\[/[a-z][\w-]*+\](?!\()|{EXPRESSION}",
     re.DOTALL,
 )
-"""A construct: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``, ``[caption id="a"]``,
-``{() => x}``.
-
-The construct of a block of code includes the code."""
+"""A construct of a template: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``,
+``[caption id="a"]``, ``{() => x}``. For a block of code, it includes the code."""
 CONTROL = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")
-"""The start of a construct that controls or encloses the text beside it."""
+"""The start of a statement, which controls or encloses the adjacent text."""
 BRANCH = re.compile(r"\{%-?\s*(?:el|when|plural)|\{\{\s*(?:else|\^)|<%-?\s*(?:\}\s*)?el")
-"""The start of a construct that divides the text of another one, such as ``{% else %}``."""
+"""The start of a statement that divides the text of another one, such as ``{% else %}``."""
 _STATEMENT = re.compile(r"(?:\{\{[<%]?|\{%|\[)-?\s*(?:(?P<closes>/|end)|\#)?\s*(?P<name>\w+)")
 
 SKIPPED = {"pre", "rp", "rt"}
-"""Elements that are not translated: what usually holds a program or its output, and the readings of ruby."""
+"""Elements that are not translated: programs and their output, and ruby annotations."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
 )
-"""Elements and their attributes whose values people see or hear."""
+"""Matches the names of an element and of an attribute whose value people see or hear."""
 BUTTON = re.compile(r"""\btype\s*=\s*["']?(?:submit|button|reset)\b""", re.IGNORECASE)
-"""The mark of an input element with a text in its attribute ``value``."""
+"""The type of an input element whose attribute ``value`` is a text."""
 SVG_TEXT = {"text", "textpath", "tspan", "title", "desc"}
-"""Elements of SVG whose text is translated."""
+"""SVG elements whose text is translated."""
 NO_BREAK = "&(?:nbsp|#160|#[xX][aA]0);"
 GAP_OR_TEMPLATE = re.compile(
     rf"(?P<gap>(?<!\s)\s*+{NO_BREAK}(?:\s|{NO_BREAK})++|(?<!\s)\s++{NO_BREAK}"
     rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK})|{TEMPLATE.pattern}",
     re.DOTALL,
 )
-"""No-break spaces that separate texts, or a construct of a template."""
+"""No-break spaces that separate texts (group ``gap``), or a construct of a template."""
 INSIDE_TEXT = re.compile(r"(?<=[^\W\d])\xa0(?=[^\W\d])")
 """A no-break space between two words."""
 MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
-"""The start of a tag in what was read as text."""
+"""The start of a tag inside a text token: the tag is malformed."""
 DESCRIPTION = re.compile(
     r"""(?:name|property)\s*=\s*["']?(?:description|(?:og|twitter):(?:title|description|site_name|image:alt))\b""",
     re.IGNORECASE,
 )
-"""The mark of a meta element with a title or description in its attribute ``content``."""
+"""The name of a meta element whose attribute ``content`` is a title or description."""
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.-]+)""", re.IGNORECASE)
 BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
-"""Declared encoding → the encoding that browsers use for it."""
+"""Maps a declared encoding to the encoding that browsers use for it."""
 
 
 class Attribute(NamedTuple):
     """An attribute of a tag, or a text in an SVG image."""
 
     name: str
-    """In lower case; "" for a text."""
+    """The name in lowercase; "" for a text."""
     value: str
     """The value, with its entities decoded."""
     start: int
-    """The start of the value in the document, in characters, with its quotation marks."""
+    """The position of the value in the document, including its quotation marks."""
     end: int
 
     @property
     def layout(self) -> Layout:
-        """The value, cut into lines for the translator."""
+        """The value, divided into lines for the translator."""
         return cut_paragraphs(self.value, flows=True)
 
 
 def read_html(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read an HTML page. Its texts and the attributes that people see are passages to translate.
+    """Read an HTML page. Its texts, and the attributes that people see or hear, are translated.
 
-    If anything is translated, the target language is declared in place of the source language.
+    If anything is translated, the declared language of the page is changed from the source to the target language.
 
     Raises:
         InputError: The content has no tag, or is not in the encoding that it declares.
@@ -124,14 +123,14 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     encoding = declared[1].decode().lower() if declared else "utf-8"
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
     if not any(token.name for token in markup_tokens(text, "html")):
-        raise InputError("is no HTML, because it has no tags; set format=lines if it is plain text")
+        raise InputError("is not HTML: it has no tags; set format=lines if it is plain text")
     passages, changes = page_passages(text, languages)
     return Document(text, passages, lambda changed: changed.encode(encoding, "xmlcharrefreplace"), changes)
 
 
 def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[Splice]]:
     """Return the passages of HTML, and the changes of its declared language."""
-    # A construct becomes blanks and private-use characters.
+    # Hide the constructs of templates from the reader of tags.
     masked = TEMPLATE.sub(lambda match: " " + "\ue000" * (len(match.group()) - 2) + " ", text)
     is_kept = partial(_is_kept_element, languages.source)
     tokens = list(merge_untranslated_elements(masked, markup_tokens(masked, "html"), "html", is_kept))
@@ -155,11 +154,12 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
         end = marks[after.codes[0].number].start if after.codes else len(text)
         if is_translatable(TEMPLATE.sub("", piece.text)):
             starts = [marks[code.number].start for code in piece.codes]
-            own = [attribute for position in starts for attribute in attributes.pop(position, ())]
+            inline = [attribute for position in starts for attribute in attributes.pop(position, ())]
             if bisect_left(malformed, start) < bisect_left(malformed, end):
                 passages.append(untranslated_passage(start))
             else:
-                passages.append(_text_passage(text, (start, end), piece, starts, own, previous.opens != "textarea"))
+                flows = previous.opens != "textarea"
+                passages.append(_text_passage(text, (start, end), piece, starts, inline, flows))
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):
@@ -176,8 +176,11 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
 
 
 def _marks_in_texts(text: str, tokens: Sequence[MarkupToken]) -> Iterator[Mark]:
-    """Yield codes that are no tags: constructs of templates, unless the translator recognizes them, and no-break spaces
-    that separate texts. Texts end there, and at statements of templates."""
+    """Yield the marks of codes other than tags.
+
+    These are the constructs of templates, except those that the translator recognizes as placeholders, and no-break
+    spaces that separate texts. Texts end at statements of templates and at these spaces.
+    """
     for token in tokens:
         for match in GAP_OR_TEMPLATE.finditer(text, token.start, token.end) if token.role == "text" else ():
             ends_text = match["gap"] is not None or CONTROL.match(match[0]) is not None
@@ -202,7 +205,13 @@ def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
 
 
 def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that are to be translated, and the texts of an SVG image."""
+    """Yield the attributes of a tag that are translated, or the texts of an SVG image.
+
+    Args:
+        text: The page.
+        masked: The page with hidden constructs of templates.
+        token: A token of the page.
+    """
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
         return
     tag = masked[token.start : token.end]
@@ -221,6 +230,7 @@ def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterat
 
 
 def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
+    """Yield the texts in an SVG image that are translated, as attributes without a name."""
     name = ""
     for token in markup_tokens(text[image.start : image.end], "html"):
         start, end = image.start + token.start, image.start + token.end
@@ -232,13 +242,13 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 
 
 def _is_supported(attribute: Attribute) -> bool:
-    """Return whether the value has neither tags nor constructs of templates that the translator does not recognize."""
+    """Return whether a value can be translated: it has no tags, and the translator recognizes the constructs in it."""
     constructs = TEMPLATE.findall(attribute.value)
     return all(map(is_placeholder, constructs)) and all(line.is_plain for line in attribute.layout.lines)
 
 
 def _write_attributes(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:
-    """Return the changes to the document that set attributes to new values. Equal values need no change."""
+    """Return the changes of the document that set attributes to new values. Equal values need no change."""
     splices = []
     for attribute, (value, _) in zip(attributes, values, strict=True):
         if value != attribute.value:
@@ -252,18 +262,18 @@ def _write_attributes(text: str, attributes: Sequence[Attribute], values: Sequen
 def _text_passage(
     text: str, span: Span, piece: CodedText, starts: Sequence[int], attributes: Sequence[Attribute], flows: bool
 ) -> Passage:
-    """Return the passage for a text of a page, and for the attributes in its inline tags.
+    """Return the passage for a text of a page and the attributes in its inline tags.
 
     Args:
         text: The page.
         span: The position of the text.
         piece: The text, with its codes.
         starts: The position of each code in the page.
-        attributes: The attributes to translate in the codes.
+        attributes: The translated attributes in the codes.
         flows: See ``cut_paragraphs``.
     """
     content = text[slice(*span)]
-    # Equal texts are translated once, so the numbers of their codes begin with 0.
+    # The codes are numbered from 0 in each text, so that equal texts are recognized and translated once.
     numbers: dict[int | None, int] = {code.number: index for index, code in enumerate(piece.codes)}
     codes = (code._replace(number=numbers[code.number], partner=numbers.get(code.partner)) for code in piece.codes)
     source = CodedText(piece.text, tuple(codes))
@@ -296,12 +306,15 @@ def _text_passage(
 
 
 def is_placeholder(construct: str) -> bool:
-    """Return whether the translator recognizes an expression as a placeholder, and HTML has no codes for it."""
+    """Return whether the translator recognizes a construct as a placeholder that needs no escaping in HTML."""
     return NON_TRANSLATABLE.fullmatch(construct) is not None and not re.search("[<>&]", construct)
 
 
 def construct_keys(construct: str) -> tuple[str, str]:
-    """Return which construct a statement starts and which it ends, as ``opens`` and ``closes`` of ``Mark``."""
+    """Return the names of the construct that a statement starts, and of the one that it ends; "" for none.
+
+    They are the ``opens`` and ``closes`` of a ``Mark``.
+    """
     match = _STATEMENT.match(construct) if CONTROL.match(construct) else None
     if not match:
         return "", ""

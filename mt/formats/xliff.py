@@ -1,7 +1,7 @@
-"""Read XLIFF 1.2 and 2.x, the exchange format of translators' programs (CAT tools).
+"""Reads XLIFF 1.2 and 2.x, the exchange format of CAT tools.
 
-A translated file differs from the original only in its targets, their states, and the target language if that was
-missing. An XML library would write the whole file anew.
+A translated file differs from the original only in its targets, their states, and the target language if it was
+missing. An XML library would rewrite the whole file.
 """
 
 import re
@@ -23,21 +23,22 @@ TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:
 SYMFONY_ALTERNATIVES = re.compile(r"\s*(?:\{[\d,]+\}|[][]|\w+:)")
 """The beginning of alternatives as Symfony writes them: ``{0} none|[1,Inf[ many``, ``one: a dog|many: dogs``."""
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
-"""The states of a unit whose target is no translation yet, but for example a copy of the source."""
+"""The states of a unit whose target is not a translation yet, but for example a copy of the source."""
 UNREVIEWED_STATES = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
                                     "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
-"""The states of a unit whose translation nobody has reviewed. Such units are no training data."""
+"""The states of a unit whose translation nobody has reviewed. Such units are not used as training data."""
 
 
 class UnitPart(NamedTuple):
-    """A segment of a unit, or all of a unit without segments, that is to be translated."""
+    """A segment to translate, or the whole text of a unit without segments."""
 
     slot: Element
-    """The element whose content the translation replaces: in the target, or in the source, which is then copied."""
+    """The element whose content is replaced by the translation. It is in the target or, if the source is copied to the
+    target, in the source."""
     source: Element
     layout: Layout
     escape: Callable[[str], str]
-    """Writes the text of a translation as XML."""
+    """Escapes the text of a translation for XML."""
 
 
 def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -46,10 +47,10 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
     Args:
         content: The content of the file.
         languages: The languages of the model.
-        retranslate: Whether to translate also the units that have a translation already.
+        retranslate: Whether to also translate the units that already have a translation.
 
     Raises:
-        InputError: The content is no XLIFF file, or declares other languages.
+        InputError: The content is not an XLIFF file, or declares other languages.
     """
     file = XliffFile(content)
     file.check_languages(
@@ -83,18 +84,18 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
 def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
     """Yield the translated units of an XLIFF file as pairs (source, target), without inline codes.
 
-    Each segment of a unit is a pair if the target has the same segments. A text with several lines gives a pair for
-    each line if its translation has equally many (``line_pairs``). Units whose translation nobody has reviewed are left
-    out.
+    Each segment of a unit is a pair if the target has the same segments. A text with several lines yields a pair for
+    each line if its translation has the same number of lines (``line_pairs``). Units whose translation nobody has
+    reviewed are skipped.
 
     Raises:
-        InputError: The content is no XLIFF file, or is not in the languages ``source`` and ``target``.
+        InputError: The content is not an XLIFF file, or is not in the languages ``source`` and ``target``.
     """
     file = XliffFile(content)
     file.check_languages(
         Languages(source, target),
-        f"not in {source} and {target}; leave the file out, or set data.source_language and data.target_language to "
-        "its languages",
+        f"not in {source} and {target}; remove the file from the corpus, or set data.source_language and "
+        "data.target_language to its languages",
     )
     for unit in file.units:
         if unit.target is None or unit.state in UNREVIEWED_STATES:
@@ -110,7 +111,7 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
 
 
 def _unit_passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | None:
-    """Return the passage of a unit, or None if nothing of it is to be translated."""
+    """Return the passage of a unit, or None if it has nothing to translate."""
     source, target = unit.source, unit.target
     texts = find_segments(source) or {("", 0): source}
     current = find_segments(target) if target else {}
@@ -125,11 +126,11 @@ def _unit_passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passa
     contents: list[Splice] = []
     for key, text in texts.items():
         if key in kept or unit.is_locked(key[0]):
-            contents.append(slots[key].filled(current[key].content if key in current else ""))
+            contents.append(slots[key].replace_content(current[key].content if key in current else ""))
         elif is_translatable(unit.words(text)):
             parts.append(UnitPart(slots[key], text, *_part_layout(unit, text)))
         else:
-            contents.append(slots[key].filled(text.content))
+            contents.append(slots[key].replace_content(text.content))
     if not parts:
         return None
     words = parts[0].layout.text.text
@@ -140,9 +141,9 @@ def _unit_passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passa
 
 
 def _part_layout(unit: Unit, part: Element) -> tuple[Layout, Callable[[str], str]]:
-    """Return the layout of a side or of a segment in it, and the function that writes text as XML."""
+    """Return the layout of a side of a unit or of a segment in it, and the function that escapes its text for XML."""
     coded = unit.coded(part)
-    # A carriage return as such is a part of a line end, which XML does not distinguish from others.
+    # XML reads CR LF as a line feed. A carriage return of the text is written as an entity.
     write = partial(escape, entities={} if "\r" in part.content else {"\r": "&#13;"})
     if coded.codes:
         return cut_paragraphs(coded, flows=True), write
@@ -162,16 +163,16 @@ def _fill_target(
     Args:
         unit: The unit. If it has no target, one is added.
         dialect: The dialect of the file.
-        frame: The target, or the source, of which the new target has everything between the segments.
-        parts: The segments to translate.
+        frame: The element whose content becomes that of the target, after the changes: the target or the source.
+        parts: The translated segments.
         contents: The changes of the other segments of ``frame``.
         translations: The translation of each of ``parts``.
     """
     written = [
-        part.slot.filled(NO_XML_CHARACTER.sub("", text.written(part.escape)))
+        part.slot.replace_content(NO_XML_CHARACTER.sub("", text.written(part.escape)))
         for part, text in zip(parts, translations, strict=True)
     ]
-    content = frame.spliced(contents + written)
+    content = frame.changed_content(contents + written)
     if unit.target:
         start, end, name = unit.target.start, unit.target.end, unit.target.tag_name
         tag = STATE.sub("", unit.target.tag).rstrip("/>").rstrip()
@@ -186,7 +187,7 @@ def _fill_target(
         Splice(start, end, f"{tag}{dialect.target_attributes}>{content}</{name}>"),
         _replace_tag(unit.element, f"{STATE.sub('', unit.element.tag)[:-1]}{dialect.unit_attributes}>"),
     ]
-    for part in parts:  # Trados takes a segment without these attributes for untranslated
+    for part in parts:  # to Trados, a segment without these attributes is untranslated
         definition = unit.definitions.get(part.source.attributes.get("mid", ""))
         if definition:
             tag = TRADOS_STATE.sub("", definition.tag)
@@ -197,4 +198,5 @@ def _fill_target(
 
 
 def _replace_tag(element: Element, tag: str) -> Splice:
+    """Return the change that replaces the start tag of an element."""
     return Splice(element.start, element.content_start, tag)

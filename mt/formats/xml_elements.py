@@ -1,4 +1,4 @@
-"""Reads the elements of an XML text with their positions, so that a program can change parts of the text."""
+"""Reads the elements of an XML text with their positions, so that parts of the text can be changed."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ class Element:
     attributes: dict[str, str]
     parent: "Element | None"
     is_translatable: bool
-    """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
+    """Whether the text may be translated, by the attribute ``translate`` of the element or of an outer one."""
     file: str
     """The text of the file."""
     start: int
@@ -46,7 +46,7 @@ class Element:
         return self.file[self.content_start : self.content_end]
 
     def find_outermost(self, matches: Callable[["Element"], bool]) -> list["Element"]:
-        """Return the elements inside of this one that match, except those inside of others that match."""
+        """Return the matching elements inside this one, except those inside other matching elements."""
         outermost: list[Element] = []
         remaining = self.children[::-1]
         while remaining:
@@ -57,14 +57,14 @@ class Element:
                 remaining += element.children[::-1]
         return outermost
 
-    def spliced(self, splices: Iterable[Splice]) -> str:
-        """Return the content with changes, whose positions are those in the file."""
+    def changed_content(self, splices: Iterable[Splice]) -> str:
+        """Return the content after changes. The positions of these are relative to the file."""
         shift = self.content_start
         shifted = (Splice(start - shift, end - shift, new) for start, end, new in sorted(splices))
         return apply_splices(self.content, shifted)
 
-    def filled(self, content: str) -> Splice:
-        """Return the change that replaces the content."""
+    def replace_content(self, content: str) -> Splice:
+        """Return the change of the file that replaces the content. An empty-element tag is opened."""
         if self.tag.endswith("/>"):
             return Splice(self.content_start - len("/>"), self.end, f">{content}</{self.tag_name}>")
         return Splice(self.content_start, self.content_end, content)
@@ -91,7 +91,7 @@ def read_elements(text: str) -> list[Element]:
     def open_element(name: str, attributes: dict[str, str]) -> None:
         start = position()
         tag = START_TAG.match(text, start)
-        assert tag, "expat takes it for a tag"
+        assert tag, "expat has found a tag here"
         parent = unclosed[-1] if unclosed else None
         inherited = parent.is_translatable if parent else True
         is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
@@ -108,7 +108,7 @@ def read_elements(text: str) -> list[Element]:
         element.end = element.content_end if is_empty else text.index(">", element.content_end) + 1
 
     def refuse(*details: object) -> NoReturn:
-        raise InputError("declares entities, which are not supported; replace them by their texts")
+        raise InputError("declares entities, which are not supported; replace them with their texts")
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
@@ -116,10 +116,10 @@ def read_elements(text: str) -> list[Element]:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise InputError(f"is no XML that can be read: {error}; correct the file, or export it again") from None
+        raise InputError(f"is not well-formed XML: {error}; correct the file, or export it again") from None
     return elements
 
 
 def write_cdata(text: str) -> str:
-    """Return a text as a CDATA section of XML; as several if it contains their end mark."""
+    """Return a text as a CDATA section of XML, or as several if it contains ``]]>``."""
     return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"

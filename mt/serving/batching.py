@@ -1,11 +1,11 @@
-"""Shares one model among many requests, so that none waits long for another.
+"""Shares one model among many requests, so that no request waits long for another.
 
-Each CPU core has a thread that answers requests in batches. The thread cuts the texts of the requests into sources
+Each CPU core has a thread that answers requests in batches. The thread divides the texts of the requests into sources
 (sentences, or parts of long sentences), searches for the translations of a batch of sources, and joins these to texts.
 
-Short requests that wait at the same time become one batch. While a thread searches for long requests, it looks for
+Short requests that wait at the same time become one batch. While a thread searches for long requests, it checks for
 short requests before each decoding step and answers them at once. Long requests share the time: a batch takes one
-source from each in turn. Where short and long requests wait, a thread alternates between them.
+source from each in turn. If both short and long requests are waiting, a thread alternates between them.
 """
 
 import asyncio
@@ -26,16 +26,15 @@ logger = logging.getLogger(__name__)
 MAX_SHORT_CHARACTERS = 1000
 """Maximum length of a short request; longer ones are long requests."""
 MAX_SEGMENTED_CHARACTERS = 4096
-"""A thread takes no further item to cut once the items it has taken have this many characters."""
+"""A thread takes items to divide into sources until they have this many characters."""
 MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 100, 800
-"""A batch takes no further sources once it has MAX_BATCH_TOKENS: larger batches are hardly faster, and later requests
-wait longer for them. If several threads are idle, they share the waiting sources, in batches of at least
-MIN_BATCH_TOKENS."""
+"""A batch takes sources until it has MAX_BATCH_TOKENS. Larger batches are hardly faster, and later requests would wait
+longer for them. Idle threads share the waiting sources, in batches of at least MIN_BATCH_TOKENS."""
 
 MAX_WAITING_TOKENS = 200_000
-"""While so many tokens wait in a queue, no more texts are cut into sources, to save memory."""
+"""While this many tokens wait in a queue, no more texts are divided into sources, to save memory."""
 LONG_SHARE = 0.1
-"""The share of its time that a thread spends on a search for long requests while short requests keep coming."""
+"""The share of its time that a thread spends on a search for long requests while short requests keep arriving."""
 
 Sources = list[list[int]]
 """The token ids of each source."""
@@ -43,52 +42,51 @@ Sources = list[list[int]]
 
 @dataclass(eq=False)
 class Request:
-    """One request of a client, such as for the translation of some lines. It has one or several items, such as lines.
+    """A request of a client, such as for the translation of some lines. It has one or more items, such as lines.
 
-    ``Batcher.answers`` makes it.
+    ``Batcher.answer`` creates it.
     """
 
     work: "Work"
-    """Does the three steps of an answer."""
+    """Performs the steps of an answer."""
     queue: "Queue"
     """The queue of its items and sources."""
     answers: list[Any]
-    """The answer to each item; None until it is known."""
+    """The answer to each item. None until it is known."""
     future: Future[list[Any]] = field(default_factory=Future)
-    """Gets the answers of all items, or the error of one."""
+    """Receives the answers to all items, or the error of one."""
     tokens: int = 0
-    """The number of tokens in all items that are cut."""
+    """The number of tokens in the items that have been divided into sources."""
 
     @property
     def is_done(self) -> bool:
-        """Whether the request needs no further work: it is answered or has failed, or its client has left."""
+        """Whether the request needs no further work: it is answered, has failed, or its client has disconnected."""
         return self.future.done()
 
 
 @dataclass(eq=False)
 class RequestItem:
-    """One item of a request: a line to translate, or a line with a translation to compute the attention of."""
+    """An item of a request: a line to translate, or a line and a translation whose attention is computed."""
 
     request: Request
     number: int
     """Its index in the request, from 0."""
     content: Any
-    """The item as the client sent it; once it is cut, what ``Work.segment`` returned for it."""
+    """The item that the client sent, and later the first result of ``Work.segment`` for it."""
     size: int
     """Its length in characters."""
     results: list[Any] = field(default_factory=list)
-    """The result of each source; None until it is searched."""
+    """The search result of each source. None until it is known."""
 
 
 class Source(NamedTuple):
-    """One source of an item: a sentence, or a part of a long one.
-
-    ``number`` is its index among the item's sources, from 0. ``tokens`` are its token ids.
-    """
+    """A source of an item: a sentence, or a part of a long one."""
 
     item: RequestItem
     number: int
+    """Its index among the item's sources, from 0."""
     tokens: list[int]
+    """Its token ids."""
 
     @property
     def size(self) -> int:
@@ -100,21 +98,22 @@ Waiting = TypeVar("Waiting", RequestItem, Source)
 
 
 class RoundRobin(Generic[Waiting]):
-    """The items, or the sources, of several requests, which are taken from each request in turn."""
+    """The waiting items or sources of several requests. They are taken from each request in turn."""
 
     def __init__(self) -> None:
         self.by_request: dict[Request, deque[Waiting]] = {}
-        """The request whose turn it is comes first."""
+        """The waiting items of each request, the next request first."""
         self.size = 0
         """The total size of all waiting items."""
 
     def put(self, request: Request, waiting: Sequence[Waiting]) -> None:
+        """Add items of a request after its other items."""
         if waiting:
             self.by_request.setdefault(request, deque()).extend(waiting)
             self.size += sum(item.size for item in waiting)
 
     def take(self, max_size: int) -> list[Waiting]:
-        """Remove and return the next items, until their sizes add up to ``max_size``."""
+        """Remove and return the next items, until their sizes add up to at least ``max_size``."""
         batch: list[Waiting] = []
         size = 0
         while size < max_size and self.by_request:
@@ -128,36 +127,39 @@ class RoundRobin(Generic[Waiting]):
         return batch
 
     def remove(self, request: Request) -> None:
+        """Remove all items of a request."""
         self.size -= sum(item.size for item in self.by_request.pop(request, ()))
 
 
 class Queue:
-    """The waiting items and sources of a Batcher, which has a queue for short requests and one for long requests, and
-    uses both under its lock."""
+    """The waiting items and sources of a Batcher. It has a queue for short and one for long requests.
+
+    A queue is only used while the Batcher's lock is held.
+    """
 
     def __init__(self) -> None:
         self.items = RoundRobin[RequestItem]()
-        """The items that no thread has taken to cut."""
+        """The items that have not been divided into sources."""
         self.sources = RoundRobin[Source]()
-        """The sources that no batch has taken."""
+        """The sources that have not been searched."""
         self.is_segmenting = False
-        """Whether a thread is cutting items of this queue."""
+        """Whether a thread is dividing items of this queue."""
         self.last_was_segmenting = False
-        """Whether the last task from this queue was to cut items."""
+        """Whether the last task from this queue was to divide items."""
 
     @property
     def requests(self) -> set[Request]:
-        """The requests with items to cut or sources to search."""
+        """The requests with waiting items or sources."""
         return {*self.items.by_request, *self.sources.by_request}
 
     def remove(self, request: Request) -> None:
-        """Remove a request that is over."""
+        """Remove all items and sources of a request that is done."""
         self.items.remove(request)
         self.sources.remove(request)
 
 
 class OverloadedError(Exception):
-    """Raised for a request that is refused, because the maximum number of requests waits or the server shuts down."""
+    """Raised for a request that is refused because too many requests are waiting or the server is shutting down."""
 
 
 class TooManyTokensError(Exception):
@@ -165,18 +167,17 @@ class TooManyTokensError(Exception):
 
 
 class Work(Protocol):
-    """The interface of the work that a Batcher does for each item of a request, such as a line to translate.
+    """The interface of the three steps in which a Batcher answers an item of a request, such as a line to translate.
 
-    There are three steps, which different threads may take at the same time. ``ServedModel`` implements them. A search
-    can have sources of several instances, the directions of one model.
+    Different threads may perform the steps at the same time. ``ServedModel`` implements them, with an instance for each
+    direction of a model. A search can have sources of several instances.
     """
 
     def segment(self, item: Any) -> tuple[Any, Sources]:
-        """Cut an item into sources.
+        """Divide an item into sources.
 
         Returns:
-            What ``finish`` needs to know about the item, and the token ids of its sources. Without sources, nothing is
-            searched.
+            The prepared item for ``finish``, and the token ids of its sources. An item without sources is not searched.
         """
 
     def search(self, sources: Sources, works: Sequence[Any], before_step: Callable[[], None]) -> list[Any]:
@@ -184,8 +185,8 @@ class Work(Protocol):
 
         Args:
             sources: The token ids of each source.
-            works: The instance that cut each source.
-            before_step: To be called before each decoding step.
+            works: The instance to which each source belongs.
+            before_step: Called before each decoding step.
         """
 
     def finish(self, prepared: Any, results: list[Any]) -> Any:
@@ -198,12 +199,12 @@ class Work(Protocol):
 
 
 class Batcher:
-    """Answers the requests to one model, in its own threads. All directions of the model share it.
+    """Answers the requests to one model in separate threads. All directions of the model share a Batcher.
 
     Example::
 
         batcher = Batcher(capacity=100, max_tokens=50_000, threads=2)
-        await batcher.answers(work, ["I am here.", "You are there."], sizes=[10, 14])
+        await batcher.answer(work, ["I am here.", "You are there."], sizes=[10, 14])
     """
 
     def __init__(
@@ -213,8 +214,8 @@ class Batcher:
         Args:
             capacity: Maximum number of waiting requests.
             max_tokens: Maximum number of tokens in the sources of a request.
-            threads: The number of threads. They start at once.
-            prepare: Called once in each thread when it starts.
+            threads: The number of threads, which are started here.
+            prepare: Called once at the start of each thread.
         """
         self._capacity = capacity
         self._max_tokens = max_tokens
@@ -230,13 +231,13 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    async def answers(self, work: Work, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-        """Queue one request, wait, and return the answer to each of its items, in order.
+    async def answer(self, work: Work, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+        """Answer a request: queue it, wait, and return the answer to each of its items, in order.
 
-        If the caller is cancelled, work on the request that has not begun is dropped.
+        If the caller is canceled, the rest of the work on the request is dropped.
 
         Args:
-            work: Does the three steps of an answer.
+            work: Performs the three steps of an answer.
             items: The items, such as lines to translate.
             sizes: The number of characters of each item.
 
@@ -258,14 +259,16 @@ class Batcher:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            request.future.cancel()  # has an effect only if the caller was cancelled
+            request.future.cancel()  # has an effect only if the caller was canceled
             with self._changed:
                 queue.remove(request)
 
     @property
     def waiting(self) -> int:
-        """The number of requests with items to cut or sources to search that no thread has taken. 0 does not mean that
-        all requests are answered."""
+        """The number of requests with waiting items or sources.
+
+        The work on other requests may not be finished yet.
+        """
         with self._changed:
             return len(self._short.requests) + len(self._long.requests)
 
@@ -278,7 +281,7 @@ class Batcher:
             thread.join()
 
     def _run(self, prepare: Callable[[], None]) -> None:
-        """Run one thread: do task after task, from the short and the long queue in turn, until ``close``."""
+        """Run one thread: perform the tasks of the short and the long queue in turn, until ``close``."""
         prepare()
         queues = [self._short, self._long]
         while True:
@@ -293,30 +296,33 @@ class Batcher:
             queues.reverse()
 
     def _take_task(self, queue: Queue) -> Callable[[], None] | None:
-        """Take items to cut or a batch to search from a queue, and return a function that does this work. None if the
-        queue has neither. The caller holds the lock.
+        """Take the next task from a queue: to divide items into sources, or to search a batch of sources.
 
-        Cutting comes first, because it tells whether a request is too long. Only one thread at a time cuts, because
-        several would wait for the interpreter's lock. A single thread cuts and searches in turn.
+        The caller holds the lock. Items are divided first, because this shows whether a request is too long. Only one
+        thread at a time divides items of a queue, because several would wait for the interpreter's lock. If there is a
+        single thread, it alternates between both kinds of task.
+
+        Returns:
+            A function that performs the task; None if there is none.
         """
         may_segment = not queue.is_segmenting and queue.sources.size < MAX_WAITING_TOKENS
         sources_first = queue.last_was_segmenting and len(self._threads) == 1
         share = ceil(queue.sources.size / (1 + self._idle))  # idle threads take the others
         batch_tokens = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, share))
-        for cuts in (False, True) if sources_first else (True, False):
-            if cuts and may_segment and (items := queue.items.take(MAX_SEGMENTED_CHARACTERS)):
+        for segments in (False, True) if sources_first else (True, False):
+            if segments and may_segment and (items := queue.items.take(MAX_SEGMENTED_CHARACTERS)):
                 queue.is_segmenting = queue.last_was_segmenting = True
                 return partial(self._segment, queue, items)
-            if not cuts and (sources := queue.sources.take(batch_tokens)):
+            if not segments and (sources := queue.sources.take(batch_tokens)):
                 queue.last_was_segmenting = False
                 before_step = self._short_request_hook() if queue is self._long else lambda: None
                 return partial(self._search, sources, before_step)
         return None
 
     def _short_request_hook(self) -> Callable[[], None]:
-        """Return the ``before_step`` of a search for long requests, which answers waiting short requests.
+        """Return the ``before_step`` of a search for long requests. It answers waiting short requests.
 
-        After that it does nothing for a while, so that the search for long requests keeps LONG_SHARE of the time.
+        After that, calls have no effect for a while, so that the search for long requests gets LONG_SHARE of the time.
         """
         not_before = 0.0
 
@@ -326,7 +332,7 @@ class Batcher:
             is_waiting = self._short.items.by_request or self._short.sources.by_request
             if not is_waiting or (began := monotonic()) < not_before:
                 return
-            for _ in range(2):  # to cut items, and to search for them
+            for _ in range(2):  # divide items into sources, then search these
                 with self._changed:
                     task = self._take_task(self._short)
                 if task:
@@ -337,10 +343,10 @@ class Batcher:
         return answer_short
 
     def _segment(self, queue: Queue, items: list[RequestItem]) -> None:
-        """Cut items into sources and queue these, and let other threads cut items of this queue again. Answer an item
-        without sources at once.
+        """Divide items into sources and queue these. Then permit other threads to divide items of this queue.
 
-        If an item fails or its request has too many tokens, the whole request fails.
+        An item without sources is answered at once. If an item fails or its request has too many tokens, the whole
+        request fails.
         """
         for item in items:
             request = item.request
@@ -367,9 +373,9 @@ class Batcher:
             self._changed.notify_all()
 
     def _search(self, batch: list[Source], before_step: Callable[[], None]) -> None:
-        """Search a batch of sources, and answer the items that thereby have all results.
+        """Search a batch of sources, and answer the items whose results are then complete.
 
-        If the search fails, each source is searched by itself, so that only the request with the faulty source fails.
+        If the search fails, each source is searched separately, so that only the request with the faulty source fails.
         """
         try:
             works = [source.item.request.work for source in batch]
@@ -390,7 +396,7 @@ class Batcher:
                 self._finish(item)
 
     def _finish(self, item: RequestItem) -> None:
-        """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
+        """Compute the answer to an item from its results. If it is the last item, answer the request."""
         request = item.request
         try:
             answer = request.work.finish(item.content, item.results)
@@ -401,14 +407,14 @@ class Batcher:
             request.answers[item.number] = answer
             is_answered = None not in request.answers
         if is_answered:
-            with contextlib.suppress(InvalidStateError):  # the client has left
+            with contextlib.suppress(InvalidStateError):  # the client has disconnected
                 request.future.set_result(request.answers)
 
     def _fail(self, request: Request, error: Exception) -> None:
         """Answer a request with an error, and drop the rest of its work. Log errors other than TooManyTokensError."""
         if not isinstance(error, TooManyTokensError):
             logger.exception("a request failed")
-        with contextlib.suppress(InvalidStateError):  # another item has failed, or the client has left
+        with contextlib.suppress(InvalidStateError):  # another item has failed, or the client has disconnected
             request.future.set_exception(error)
         with self._changed:
             request.queue.remove(request)

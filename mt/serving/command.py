@@ -1,4 +1,4 @@
-"""``python -m mt serve``: serves models over HTTP, to other programs and to a web page."""
+"""``python -m mt serve``: serves models over HTTP to other programs and to a web page."""
 
 import asyncio
 import contextlib
@@ -35,26 +35,26 @@ from mt.serving.requests import MAX_BODY_BYTES, Endpoint, Handler, RateLimiter, 
 logger = logging.getLogger(__name__)
 
 RESPONSE_SECONDS = 10.0
-"""Seconds that a client has to read a response."""
+"""The time in seconds that a client has to read a response."""
 SWITCH_SECONDS = 0.0005
-"""Seconds after which a Python thread hands the interpreter's lock to another. A search takes the lock again after each
-operation, so with Python's default of 5 ms it would take many times as long while another thread cuts texts."""
+"""The time in seconds after which a Python thread releases the interpreter's lock. A search acquires the lock after
+each operation. With Python's default of 5 ms, it would be many times slower while another thread divides texts."""
 BACKLOG = 2048
-"""Maximum number of connections that the operating system queues before the server accepts them."""
+"""The maximum number of connections that the operating system queues before the server accepts them."""
 PAGE_FOLDER = Path(__file__).with_name("page")
 PAGE_FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-"""Path of a route → file in PAGE_FOLDER and its media type."""
+"""Maps the path of a route to a file in PAGE_FOLDER and its media type."""
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""The response headers of the page. They forbid content from elsewhere and inline scripts."""
+"""The response headers of the page. They forbid inline scripts and content from other servers."""
 
 
 def serve(config: ServingConfig) -> None:
@@ -107,13 +107,13 @@ def listening_socket(config: ServingConfig) -> socket.socket:
     It is opened before the models, because these take long to load.
 
     Raises:
-        InputError: There is no such host, or the port is taken or not allowed.
+        InputError: There is no such host, or the port is in use or not permitted.
     """
     try:
         family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
         opened = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-        # A socket that is made anew from its file descriptor can state that it is TCP. Only then does asyncio switch
-        # off Nagle's algorithm, which delays each response by 40 ms, until the client has acknowledged the header.
+        # asyncio only disables Nagle's algorithm, which delays each response by 40 ms, for a socket that declares the
+        # protocol TCP. create_server cannot declare it, so the socket is made again from its file descriptor.
         return socket.socket(opened.family, opened.type, socket.IPPROTO_TCP, fileno=opened.detach())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such host"
@@ -121,9 +121,9 @@ def listening_socket(config: ServingConfig) -> socket.socket:
 
 
 def _http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:
-    """Return a subclass of uvicorn's HTTP protocol that closes connections without a new request for ``idle_seconds``.
+    """Return a subclass of uvicorn's HTTP protocol that closes a connection if no request begins in ``idle_seconds``.
 
-    The client of such a connection is idle, or sends a header or reads a response very slowly.
+    The client of such a connection is idle, sends a header very slowly, or reads a response very slowly.
     """
 
     class IdleTimeoutProtocol(H11Protocol):
@@ -139,7 +139,7 @@ def _http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:
             self._check = self.loop.call_later(idle_seconds, self._close_if_idle, self.cycle)
 
         def _close_if_idle(self, last: object) -> None:
-            """Close the connection if no request has begun since ``last``, the request at the last check."""
+            """Close the connection if no request has begun since ``last``, the newest request at the last check."""
             if self.cycle is last:
                 self.transport.abort()
             else:
@@ -157,14 +157,14 @@ _HEADERS = {
     "Access-Control-Max-Age": "86400",
     "X-Content-Type-Options": "nosniff",
 }
-"""LibreTranslate sends those of CORS with every response, whether or not the request names an origin."""
+"""The headers of all responses. Like LibreTranslate, the server sends those of CORS even without an origin."""
 
 
 def client_middleware(app: ASGIApp) -> ASGIApp:
     """Return an ASGI application that normalizes the path of each request and adds _HEADERS to each response.
 
-    The path loses its scheme, its host, repeated slashes and a slash at its end: clients append ``/translate`` to an
-    address that ends in a slash, and some proxies send the whole URL.
+    The scheme, the host, repeated slashes and a slash at the end are removed from the path: clients append
+    ``/translate`` to an address that ends in a slash, and some proxies send the whole URL.
     """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
@@ -186,7 +186,7 @@ def client_middleware(app: ASGIApp) -> ASGIApp:
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
     """Return an ASGI application with the routes of LibreTranslate and the page.
 
-    When it shuts down, all waiting requests are answered first.
+    Before it shuts down, all waiting requests are answered.
     """
     libre, page = LibreTranslate(served, config), Page(served, config)
     limiter = RateLimiter(config.texts_per_minute)

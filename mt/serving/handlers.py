@@ -1,7 +1,7 @@
 """Answers the requests of LibreTranslate's API (https://docs.libretranslate.com/api/), and of the web page at ``/``,
 where people try the models.
 
-JSON, status codes and messages are those of LibreTranslate, but some messages also say what to do next.
+JSON, status codes and messages are those of LibreTranslate. Some messages also say how to correct the request.
 """
 
 from dataclasses import dataclass
@@ -24,15 +24,14 @@ from mt.serving.requests import Fields, requested_terms
 from mt.text.line import Line
 
 API_VERSION = "1.9"
-"""The version of LibreTranslate whose API this is."""
+"""The version of LibreTranslate whose API is implemented."""
 
 
 @dataclass(frozen=True)
 class LibreTranslate:
-    """The request handlers of LibreTranslate's API. Each takes the fields of a request and returns the JSON body of the
-    response, or raises HTTPException or InputError.
+    """The request handlers of LibreTranslate's API.
 
-    ``application`` makes the only instance.
+    Each takes the fields of a request and returns the JSON body of the response, or raises HTTPException or InputError.
     """
 
     served: ServedModels
@@ -51,7 +50,7 @@ class LibreTranslate:
         confident = _parse_flag(values.get("confidence"))
         answer: dict[str, list[Any]] = {}
         if source == "auto":
-            # All texts of a request have the same language, and more text makes its detection surer.
+            # All texts of a request have the same language, and detection is more reliable for more text.
             source, confidence = self.served.detect(" ".join(texts), self.served.code(target))[0]
             if source not in self.served.codes:
                 raise HTTPException(
@@ -71,22 +70,22 @@ class LibreTranslate:
                 confident=confident,
             )
             translations = await model.translations(texts, is_html, asked)
-        answer["translatedText"] = [several[0] for several, _ in translations]
+        answer["translatedText"] = [translation.texts[0] for translation in translations]
         if alternatives:
-            answer["alternatives"] = [several[1:] for several, _ in translations]
+            answer["alternatives"] = [translation.texts[1:] for translation in translations]
         if confident:
-            answer["confidence"] = [sure for _, sure in translations]
-        return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
+            answer["confidence"] = [translation.confidence for translation in translations]
+        return answer if is_list else {key: results[0] for key, results in answer.items()}
 
     async def detect(self, values: Fields) -> object:
         """Detect the language of ``q``: up to three candidates, with confidence in percent.
 
-        The candidates are not only the served languages.
+        The candidates need not be served languages. Except for the first one, they have a confidence above 0.
         """
         texts, _ = self._texts(values)
         first, *others = self.served.detect(" ".join(texts))[:3]
-        return [{"confidence": confidence, "language": language}
-                for language, confidence in (first, *(other for other in others if other[1]))]  # fmt: skip
+        candidates = [first, *(candidate for candidate in others if candidate[1] > 0)]
+        return [{"confidence": confidence, "language": language} for language, confidence in candidates]
 
     async def languages(self, values: Fields) -> object:
         """List the served languages, each with the languages that it can be translated into."""
@@ -103,7 +102,7 @@ class LibreTranslate:
         return {"status": "ok"}
 
     async def settings(self, values: Fields) -> object:
-        """Return the settings that LibreTranslate's own web page asks for. Clients read the text limit from them."""
+        """Return the settings of LibreTranslate's web page. Clients read the maximum length of a text from them."""
         return {
             "charLimit": self.config.characters,
             "frontendTimeout": 500,
@@ -119,7 +118,7 @@ class LibreTranslate:
         }
 
     async def spec(self, values: Fields) -> object:
-        """Return the server's description in Swagger's format, by whose title Dialect recognizes a server."""
+        """Return a description of the server in Swagger's format. Dialect recognizes a server by its title."""
         methods = {
             "/translate": "post",
             "/detect": "post",
@@ -138,29 +137,33 @@ class LibreTranslate:
 
     async def suggest(self, values: Fields) -> object:
         """Refuse a suggested translation."""
-        raise HTTPException(403, "This server takes no suggestions: keep it for training data")
+        raise HTTPException(403, "This server does not accept suggestions: keep it for training data")
 
     async def translate_file(self, values: Fields) -> object:
         """Refuse a document."""
-        raise HTTPException(403, "This server translates no files: run translate.py input=FILE output=FILE")
+        raise HTTPException(403, "This server does not translate files: run translate.py input=FILE output=FILE")
 
     def _texts(self, values: Fields) -> tuple[list[str], bool]:
-        """Return the texts of the field ``q``, and whether it is a list rather than a single text."""
-        asked = values.get("q")
-        if not asked:
+        """Return the texts of the field ``q``, and whether it is a list instead of a single text.
+
+        Raises:
+            InputError: The field is missing, has another type or exceeds a limit.
+        """
+        requested = values.get("q")
+        if not requested:
             raise InputError("missing q parameter")
-        texts = asked if isinstance(asked, list) else [asked]
+        texts = requested if isinstance(requested, list) else [requested]
         if not all(isinstance(text, str) for text in texts):
             raise InputError("q parameter is not a text or a list of texts")
         limits = [(len(texts), self.config.texts, "send fewer texts")]
         limits += [(len(text), self.config.characters, "divide the text") for text in texts]
-        for size, limit, advice in limits:
+        for size, limit, hint in limits:
             if size > limit:
-                raise InputError(f"request ({size}) exceeds text limit ({limit}): {advice}")
-        return texts, isinstance(asked, list)
+                raise InputError(f"request ({size}) exceeds text limit ({limit}): {hint}")
+        return texts, isinstance(requested, list)
 
     def _model(self, source: str, target: str) -> ServedModel | None:
-        """Return the model from ``source`` to ``target``; None if both are the same language, which needs no model.
+        """Return the model from ``source`` to ``target``. None if both are the same language, which needs no model.
 
         Raises:
             HTTPException: 400: A language is not served, or no model has this direction.
@@ -183,7 +186,7 @@ class LibreTranslate:
 
 
 def _required_text(values: Fields, name: str) -> str:
-    """Return a field that must be a non-empty text. Raise InputError otherwise."""
+    """Return a field that must be a non-empty text. Raise InputError if it is not."""
     value = values.get(name)
     if not value:
         raise InputError(f"missing {name} parameter")
@@ -193,8 +196,7 @@ def _required_text(values: Fields, name: str) -> str:
 
 
 def _parse_flag(value: object) -> bool:
-    """Return the field ``confidence``, which is true, false or empty, in JSON or in a form. Raise InputError
-    otherwise."""
+    """Parse the field ``confidence`` of JSON or of a form: true, false or empty. Raise InputError for other values."""
     text = str(value or False).lower()
     if text not in ("true", "false"):
         raise InputError("confidence parameter is not true or false")
@@ -202,7 +204,7 @@ def _parse_flag(value: object) -> bool:
 
 
 def _parse_number(value: object) -> int:
-    """Return the field ``alternatives`` as an integer of at least 0. Raise InputError if it is no number."""
+    """Parse the field ``alternatives``. A negative number becomes 0. Raise InputError if it is not a number."""
     try:
         return max(0, int(value))  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
@@ -211,9 +213,9 @@ def _parse_number(value: object) -> int:
 
 @dataclass(frozen=True)
 class Page:
-    """The request handlers of the page. Each takes the fields of a request and returns the JSON body of the response.
+    """The request handlers of the page.
 
-    ``application`` makes the only instance.
+    Each takes the fields of a request and returns the JSON body of the response, or raises HTTPException or InputError.
     """
 
     served: ServedModels
@@ -231,12 +233,12 @@ class Page:
         ]
 
     async def translate(self, values: Fields) -> object:
-        """Translate each non-blank line of the text ``q`` by the model ``model`` and the terms of ``glossary``.
+        """Translate each non-blank line of the text ``q`` with the model ``model`` and the terms of ``glossary``.
 
         Returns:
-            A list of {source, confidence, translations}, where each translation has its text, score and word alignment.
-            Translations can have the same text.
-            The confidence is that of the first one; null if the model has none.
+            A list of {source, confidence, translations}. Each translation has a text, a score and a word alignment, the
+            best one first. Several can have the same text. The confidence is that of the first one; null if the model
+            has none.
         """
         model = self._model(values)
         asked = Line(
@@ -261,13 +263,13 @@ class Page:
         ]
 
     async def attention(self, values: Fields) -> object:
-        """Compute one attention map of the line ``source`` and the given ``translation``, by the model ``model``.
+        """Compute an attention map of the model ``model`` for the line ``source`` and the given ``translation``.
 
-        The field ``map`` names the attention module. By default it is the cross-attention of the last layer.
+        The field ``map`` names the attention module. The default is the cross-attention of the last layer.
 
         Returns:
-            The names of all maps, the name of this one, the tokens of source and target, and its weights (heads, rows,
-            columns). The page chooses the tokens of rows and columns.
+            The names of all maps, the name of this one, the tokens of source and target, and the weights (heads, rows,
+            columns). The page derives the labels of the rows and columns.
         """
         attention = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
         names = list(attention.maps)
@@ -280,14 +282,14 @@ class Page:
         return {"maps": names, "map": name, "source": source, "target": target, "weights": weights}
 
     def _model(self, values: Fields) -> ServedModel:
-        """Return the model that the field ``model`` names. Raise HTTPException 400 if there is none."""
+        """Return the model with the name in the field ``model``. Raise HTTPException 400 if there is none."""
         for model in self.served.models:
             if model.name == values.get("model"):
                 return model
         raise HTTPException(400, "There is no such model: reload the page to see the current ones")
 
     def _text(self, values: Fields, name: str) -> str:
-        """Return the text in the field ``name``. Raise HTTPException 400 if it is missing or too long."""
+        """Return the text in the field ``name``. Raise InputError or HTTPException if it is missing or too long."""
         text = values.get(name)
         if not isinstance(text, str):
             raise InputError(f"missing {name} parameter")

@@ -1,4 +1,4 @@
-"""The served models and their languages. Texts of several lines are divided into the lines that a model translates."""
+"""Holds the served models and their languages, and divides texts into the lines that a model translates."""
 
 import html
 import re
@@ -28,35 +28,35 @@ from mt.translation.translator import Translator
 
 BLANK_LINES = re.compile(r"\n[^\S\n]*+\n\s*+")
 _REMOVABLE_ENTITY = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\w]*+;?|)")
-"""An entity that HTML does not need if its character begins no tag and no entity, and the name that follows ``&``."""
+"""An entity that can be replaced by its character if this does not begin a tag or entity, and the name after ``&``."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
-"""Whitespace that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
-in the thread that all clients share: most spaces between words are skipped."""
+"""Whitespace that includes a line break, or is at the start or end of a text. It runs in the thread that all clients
+share, so the pattern is optimized: most spaces between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
-"""The language of a text is detected in its first characters, at most this many."""
+"""The number of characters at the beginning of a text in which its language is detected."""
 NO_LANGUAGE = "zxx"
-"""The identifier's label of texts that are in no language, such as programs."""
+"""The identifier's label for texts without a language, such as programs."""
 MIN_UNSERVED_PROBABILITY = 0.5
-"""A text is taken for one in a served language unless another language is more probable than this."""
+"""The probability above which a language that is not served is detected. Otherwise the text is assumed to be in a
+served language."""
 MAX_LANGUAGE_DISTANCE = 10
-"""Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
+"""The maximum distance, by ``langcodes``, of languages that are treated as one for detection: Bosnian and Croatian."""
 
 
 class TranslatedText(NamedTuple):
     """The translations of a text."""
 
     texts: list[str]
-    """The different translations, the best one first."""
+    """The distinct translations, the best one first."""
     confidence: float | None = None
-    """The confidence of the best one, if it was asked for."""
+    """The confidence of the best one, if it was requested."""
 
 
 class ServedModel:
-    """One direction of a served model: its translator, and the Batcher of the model, which answers requests.
-    ``ServedModels`` holds it.
+    """One direction of a served model: its translator, and the Batcher that answers the requests to the model.
 
-    Its translations are the same as those of ``translate.py``.
+    Its translations equal those of ``translate.py``. It implements the interface ``Work`` for the Batcher.
     """
 
     def __init__(self, name: str, translator: Translator, batcher: Batcher) -> None:
@@ -74,50 +74,51 @@ class ServedModel:
         self.batcher = batcher
 
     async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[TranslatedText]:
-        """Translate texts of any number of lines. Whitespace between lines is kept.
+        """Translate texts of any number of lines. Whitespace between lines is preserved.
 
         Args:
             texts: The texts.
             is_html: Whether the texts are HTML.
-            asked: What is asked for each line. The confidence of a text is the lowest of its lines.
+            asked: A line with the requested properties, such as terms. The confidence of a text is the lowest of its
+                lines.
 
         Raises:
-            InputError: A confidence is asked for, and the model has none.
+            InputError: The confidence is requested, and the model has none.
         """
         if asked.confident:
             self.translator.confidence.require_fitted()
         lines: list[Line] = []
-        cut_texts: list[tuple[str, bool, list[CodedText]]] = []
+        divided: list[tuple[str, bool, list[CodedText]]] = []
         for text in map(replace_surrogates, texts):
             is_markup = is_html and has_markup(text)
             pieces = split_html(text) if is_markup else split_lines(text)
-            own = asked._replace(is_plain=not is_markup, escape=encode if is_markup else str)
-            lines += [own._replace(text=piece) for piece in pieces[1::2]]
-            cut_texts.append((text, is_markup, pieces))
+            line = asked._replace(is_plain=not is_markup, escape=encode if is_markup else str)
+            lines += [line._replace(text=piece) for piece in pieces[1::2]]
+            divided.append((text, is_markup, pieces))
         translated = iter(await self.hypotheses(lines))
         translations = []
-        for text, is_markup, pieces in cut_texts:
-            of_lines = [next(translated) for _ in pieces[1::2]]
-            confidence = min((best.confidence for best, *_ in of_lines if best.confidence is not None), default=None)
+        for text, is_markup, pieces in divided:
+            results = [next(translated) for _ in pieces[1::2]]
+            confidence = min((best.confidence for best, *_ in results if best.confidence is not None), default=None)
             ranked_texts: list[str] = []
-            for rank in range(max(map(len, of_lines), default=1)):
-                pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
+            for rank in range(max(map(len, results), default=1)):
+                pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in results]
                 coded = joined(pieces)
                 ranked_texts.append(restore_characters(coded.written(encode), text) if is_markup else coded.written())
             translations.append(TranslatedText(list(dict.fromkeys(ranked_texts)), confidence))
         return translations
 
     async def hypotheses(self, lines: Sequence[Line]) -> list[list[ScoredText]]:
-        """Return the translations of each line, the best one first."""
-        return await self.batcher.answers(self, lines, [len(line.text.text) for line in lines])
+        """Return the ranked translations of each line, the best one first."""
+        return await self.batcher.answer(self, lines, [len(line.text.text) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
         """Return the attention maps for a line and a given translation (teacher forcing)."""
-        (maps,) = await self.batcher.answers(self, [(line, translation)], [len(line) + len(translation)])
+        (maps,) = await self.batcher.answer(self, [(line, translation)], [len(line) + len(translation)])
         return maps
 
     def segment(self, item: Any) -> tuple[Any, list[list[int]]]:
-        """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
+        """Divide a line into sources. An item of a request for attention has none: ``finish`` computes the answer."""
         if not isinstance(item, Line):
             return item, []
         (line,) = self.translator.segment([item])
@@ -126,13 +127,13 @@ class ServedModel:
     def search(
         self, sources: list[list[int]], works: Sequence["ServedModel"], before_step: Callable[[], None]
     ) -> Hypotheses:
-        """Return the hypotheses of each source, best first, for ``Batcher``."""
-        keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
+        """Return the hypotheses of each source, the best one first."""
+        keys = [()] * len(sources)  # random keys, which only sampling needs
         n_best, checkers = self.translator.config.beam_size, [work.translator.checker for work in works]
         return self.translator.search(SearchRequest(sources, keys, n_best, before_step=before_step, checkers=checkers))
 
     def finish(self, prepared: Any, results: Hypotheses) -> Any:
-        """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
+        """Return the ranked translations of a line, or the attention maps of a line and its translation."""
         if not isinstance(prepared, SegmentedLine):
             return self.translator.attention(*prepared)
         (translations,) = self.translator.join([prepared], results)
@@ -140,16 +141,17 @@ class ServedModel:
 
 
 class ServedModels:
-    """All directions of a server's models. The first model of a direction answers its requests; the page lets people
-    choose others.
+    """All directions of a server's models.
 
-    ``codes`` are the served languages, sorted; ``by_languages`` maps (source, target) codes to a model.
+    The first model of a direction answers the requests of the API. On the page, the user chooses the model.
     """
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.models = models
         self.by_languages = {(model.source, model.target): model for model in reversed(models)}
+        """Maps the codes of the source and target language to the first model of this direction."""
         self.codes = sorted({code for pair in self.by_languages for code in pair})
+        """The codes of the served languages, sorted."""
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
         self._code_by_label = {
             label: self.code(label) or closest_match(label, self.codes, MAX_LANGUAGE_DISTANCE)[0].replace("und", label)
@@ -157,10 +159,10 @@ class ServedModels:
         }
 
     def code(self, language: str) -> str:
-        """Return the served code of a language: ``en`` for en, eng or en_US. Empty if the language is not served."""
-        wanted = served_code(language)
-        if wanted in self.codes:
-            return wanted
+        """Return the served code of a language: ``en`` for en, eng or en_US; "" if the language is not served."""
+        standard = served_code(language)
+        if standard in self.codes:
+            return standard
         return next((code for code in self.codes if base_language(code) == base_language(language)), "")
 
     def detect(self, text: str, target: str = "") -> list[tuple[str, float]]:
@@ -168,12 +170,12 @@ class ServedModels:
 
         Args:
             text: The text.
-            target: The served code of the language to translate into; empty: any.
+            target: The served code of the language to translate into; "" for any.
 
         Returns:
-            (Code, probability in percent) of each candidate, the most probable first. All served languages are among
-            them. Those that are translated into ``target`` come first unless another one has more than
-            MIN_UNSERVED_PROBABILITY. A text without letters gets only the first of them, with 0 percent.
+            The code and the probability in percent of each candidate, the most probable first. They include all served
+            languages. If none is more probable than MIN_UNSERVED_PROBABILITY, the languages that can be translated into
+            ``target`` come first. A text without letters has a single candidate, with 0 percent.
         """
         preferred = [model.source for model in self.models if target in ("", model.target)]
         preferred += [target] if target else self.codes
@@ -194,11 +196,11 @@ class ServedModels:
 def open_served_models(config: ServingConfig) -> ServedModels:
     """Load the models of the config's run folders, and start their threads.
 
-    A model is named after its folder or, if two folders have the same name, by its path. Of a model with several
-    directions, each has its languages in its name, too.
+    The name of a model is that of its folder, or the path if two folders have the same name. If a model has several
+    directions, the languages are added to the names.
 
     Raises:
-        InputError: A folder cannot be used, or there is a glossary for a model of several directions. The message names
+        InputError: A folder cannot be used, or a glossary is set for a model of several directions. The message names
             the folder.
     """
     names = [Path(folder).resolve().name for folder in config.runs]
@@ -217,13 +219,13 @@ def open_served_models(config: ServingConfig) -> ServedModels:
         batcher = Batcher(config.waiting, config.tokens, threads, lambda: torch.set_num_threads(1))
         label = name if names.count(name) == 1 else folder
         for translator in translators:
-            own = f"{label} {translator.layer.direction.key}" if len(translators) > 1 else label
-            served.append(ServedModel(own, translator, batcher))
+            suffix = f" {translator.layer.direction.key}" if len(translators) > 1 else ""
+            served.append(ServedModel(f"{label}{suffix}", translator, batcher))
     return ServedModels(served)
 
 
 def served_code(language: str) -> str:
-    """Return the BCP 47 code of a language: en for eng, zh-CN for zh_CN. An invalid code is returned as it is."""
+    """Return the BCP 47 code of a language: en for eng, zh-CN for zh_CN. An invalid code is returned unchanged."""
     try:
         return standardize_tag(language, macro=True)
     except LanguageTagError:
@@ -232,7 +234,7 @@ def served_code(language: str) -> str:
 
 @cache
 def language_name(code: str) -> str:
-    """Return the English name of a language: ``Chinese (CN)`` for zh-CN. An unknown code is returned as it is."""
+    """Return the English name of a language: ``Chinese (CN)`` for zh-CN. An unknown code is returned unchanged."""
     language, _, rest = code.partition("-")
     for entry in parse_registry():
         if entry["Type"] == "language" and entry["Subtag"] == language:
@@ -247,7 +249,7 @@ def describe_language(code: str) -> dict[str, str]:
 
 
 def has_markup(text: str) -> bool:
-    """Return whether a text has HTML tags or entities. Clients declare plain text as HTML, too."""
+    """Return whether a text has HTML tags or entities. Some clients also declare plain text as HTML."""
     return coded_markup(text, "html") != CodedText(text)
 
 
@@ -258,7 +260,7 @@ def split_html(text: str) -> list[CodedText]:
 
 
 def restore_characters(translation: str, source: str) -> str:
-    """Return translated HTML with characters in the place of entities that it does not need and the source lacks."""
+    """Replace entities of translated HTML by their characters, if the source lacks them and HTML does not need them."""
 
     def restore(match: re.Match[str]) -> str:
         entity, name = match.groups()
@@ -271,9 +273,9 @@ def restore_characters(translation: str, source: str) -> str:
 def split_lines(text: str) -> list[CodedText]:
     """Divide a text into its lines, at odd indices, and the whitespace between and around them, at even indices.
 
-    The whitespace is codes. A line has none at its ends.
+    The whitespace is represented by codes. Lines do not begin or end with whitespace.
     """
-    is_line = text == text.strip() and len(text.splitlines()) < 2  # much faster than the pattern
+    is_line = text == text.strip() and len(text.splitlines()) < 2  # avoids the slow pattern for a single line
     spaces = () if is_line else BETWEEN_LINES.finditer(text)
     return coded_text(text, [Mark(*space.span(), ends_text=True) for space in spaces]).separate_texts()
 

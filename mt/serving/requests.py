@@ -1,4 +1,4 @@
-"""Reads HTTP requests, calls their handlers and writes the responses, with limits on rate, time and size."""
+"""Reads HTTP requests, calls their handlers and writes the responses. Limits the rate, time and size of requests."""
 
 import asyncio
 import json
@@ -26,38 +26,41 @@ from mt.text.terms import TermFinder
 
 Answer = TypeVar("Answer")
 Fields = dict[str, Any]
-"""The fields of a request: the members of its JSON object, or those of its form, and those of its query string. ``q``
-is a list if the request has it several times."""
+"""The fields of a request: those of its JSON object or form, and those of its query string. ``q`` is a list if the
+request has it several times."""
 Handler = Callable[[Fields], Awaitable[object]]
-"""Takes the fields of a request. Returns the JSON value of the response, or raises HTTPException, or InputError for
-status 400."""
+"""Takes the fields of a request and returns the JSON value of the response. It may raise HTTPException, or InputError
+for status 400."""
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 2**20
 MAX_DISCARDED_BYTES = 2**26
-"""A body above this size is refused without waiting for its end. The rest of a smaller one is read and discarded,
+"""A body above this size is refused before its end. A smaller body that is too large is read to its end and discarded,
 because most clients read the response only after they have sent everything."""
 MAX_FORM_FIELDS = 1000
 
 
 class RateLimiter:
-    """Limits the number of texts that each client, known by its address, sends per minute.
+    """Limits the number of texts that each client sends per minute. Clients are identified by their addresses.
 
-    All endpoints of a server share one instance.
+    All endpoints of a server share an instance.
     """
 
     def __init__(self, max_per_minute: int) -> None:
-        """``max_per_minute``: The maximum number of texts per client and minute. 0: no limit."""
+        """
+        Args:
+            max_per_minute: The maximum number of texts per client and minute. 0: no limit.
+        """
         self._max_per_minute = max_per_minute
         self._minute = 0
         self._counts: Counter[str] = Counter()
 
     def count(self, address: str, texts: int) -> None:
-        """Add the number of texts in a request to the running count of a client. All counts restart each minute.
+        """Add the number of texts in a request to the count of a client. All counts restart each minute.
 
         Raises:
-            HTTPException: 429: The client's count for this minute now exceeds the limit.
+            HTTPException: 429: The count of the client in this minute exceeds the limit.
         """
         minute, second = divmod(int(time.monotonic()), 60)
         if minute != self._minute:
@@ -70,23 +73,24 @@ class RateLimiter:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The request handler of one path, with its limits. ``application`` makes one for each path of an API."""
+    """The request handler of a path, with its limits."""
 
     method: str
     handler: Handler
     limiter: RateLimiter | None
-    """None: requests do not count."""
+    """The rate limiter. None: requests are not counted."""
     seconds: float
-    """Maximum time from the header of a request to its response."""
+    """The maximum time from the header of a request to its response."""
     max_bytes: int = MAX_BODY_BYTES
-    """Maximum size of a body. 0: all bodies are discarded, of at most MAX_DISCARDED_BYTES."""
+    """The maximum size of a body. 0: bodies of at most MAX_DISCARDED_BYTES are accepted and discarded."""
 
     async def respond(self, request: Request) -> Response:
-        """Read a request, count its texts for the rate limit, and return the response. If the client disconnects, the
-        work is cancelled.
+        """Read a request, count its texts for the rate limit, and return the response.
+
+        If the client disconnects, the work is canceled.
 
         Raises:
-            HTTPException: The response is an error, with its status and message.
+            HTTPException: The status and message of a response that is an error.
         """
         if request.method == "OPTIONS":
             return Response(headers={"Allow": f"{self.method}, OPTIONS"})
@@ -102,7 +106,7 @@ class Endpoint:
         except HTTPException:
             raise
         except ClientDisconnect:
-            return Response()  # nobody receives it
+            return Response()  # the client is no longer there to receive it
         except TimeoutError:
             if values is None:
                 raise HTTPException(
@@ -115,24 +119,25 @@ class Endpoint:
             raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
         except (InputError, TooManyTokensError) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
-        except Exception:  # errors of a model are also logged by its Batcher
+        except Exception:  # the Batcher of a model also logs its errors
             logger.exception("%s %s failed, and its client gets status 500", request.method, request.url.path)
             raise HTTPException(500, "Cannot translate text: the log of the server has the reason") from None
 
 
 def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an HTTP response with a value as JSON. Lone surrogates in it become question marks."""
+    """Return an HTTP response with a value as JSON. Lone surrogates become question marks."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Response(text, status, headers, media_type="application/json")
 
 
 async def _read_fields(request: Request, max_bytes: int) -> Fields:
-    """Read the fields of a request: JSON, form or query string.
+    """Read the fields of a request from its JSON object or form, and from its query string.
 
-    JSON wins over the query string. The query string comes before a form, and files in a form are ignored.
+    If a field is in both, JSON has precedence over the query string, and the query string over a form. Files in a
+    form are ignored.
 
     Raises:
-        HTTPException: 400: The body is not valid for its content type, or no object. 413: It is too large.
+        HTTPException: 400: The body is not valid for its content type, or not a JSON object. 413: It is too large.
     """
     body = await _read_body(request, max_bytes)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -146,7 +151,8 @@ async def _read_fields(request: Request, max_bytes: int) -> Fields:
             async def chunks() -> AsyncGenerator[bytes, None]:
                 yield body
 
-            # The parser takes bytes that are not in the charset for Latin-1.
+            # By default, the parser decodes bytes that are invalid in the charset as Latin-1. Decoding all of them as
+            # Latin-1 is reversible.
             form = await MultiPartParser(
                 Headers({"content-type": f"{request.headers['content-type']}; charset=latin-1"}),
                 chunks(),
@@ -171,19 +177,19 @@ async def _read_fields(request: Request, max_bytes: int) -> Fields:
 
 
 def _parse_form(form: bytes) -> list[tuple[str, str]]:
-    """Return the fields of a form or of a query string. Raise ValueError if they are not in UTF-8, or too many."""
+    """Return the fields of a form or query string. Raise ValueError if they are not in UTF-8 or too many."""
     return parse_qsl(form.decode(), True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
 
 
 def _merge_fields(fields: Sequence[tuple[str, str]]) -> Fields:
-    """Return the first value of each field, and all values of ``q`` if there are several."""
+    """Return the first value of each field, and for ``q`` a list of all values if it is repeated."""
     values: Fields = dict(reversed(fields))
     texts = [value for name, value in fields if name == "q"]
     return values | {"q": texts} if len(texts) > 1 else values
 
 
 async def _read_body(request: Request, max_bytes: int) -> bytes:
-    """Read the body of a request. Raise HTTPException 413 if it is larger than ``Endpoint.max_bytes`` says."""
+    """Read the body of a request. Raise HTTPException 413 if it exceeds ``max_bytes`` (see ``Endpoint``)."""
     limit = max_bytes or MAX_DISCARDED_BYTES
     declared = int(request.headers.get("content-length", 0))
     parts, size = [], 0
@@ -201,10 +207,10 @@ async def _read_body(request: Request, max_bytes: int) -> bytes:
 
 
 async def _cancel_on_disconnect(request: Request, answer: Awaitable[Answer]) -> Answer:
-    """Await and return an answer.
+    """Await and return an answer. Cancel it if the client disconnects before.
 
     Raises:
-        ClientDisconnect: The client disconnected before that. The answer is cancelled.
+        ClientDisconnect: The client has disconnected.
     """
 
     async def disconnected() -> None:
@@ -223,18 +229,19 @@ async def _cancel_on_disconnect(request: Request, answer: Awaitable[Answer]) -> 
 
 
 def requested_terms(values: Fields, model: ServedModel, config: ServingConfig) -> TermFinder | None:
-    """Return a finder of the terms in the field ``glossary``, a list of pairs of a term and its translation; None
-    without any. In a form, the list is JSON.
+    """Return a finder for the terms in the field ``glossary``; None without terms.
+
+    The field is a list of pairs of a term and its translation. In a form, the list is written as JSON.
 
     Raises:
-        InputError: The field is no such list or larger than ``texts`` and ``characters`` permit, a pair cannot
-            be used, or the model has no placeholders.
+        InputError: The field is not such a list or exceeds the limits ``texts`` and ``characters``, a pair cannot be
+            used, or the model has no placeholders.
     """
     pairs = values.get("glossary")
     try:
         pairs = json.loads(pairs) if isinstance(pairs, str) and pairs else pairs
     except (ValueError, RecursionError):
-        raise InputError("glossary parameter is no JSON") from None
+        raise InputError("glossary parameter is not valid JSON") from None
     if not pairs:
         return None
     pairs = validate_pairs(pairs)

@@ -21,7 +21,7 @@ from mt.distributed.workers import Workers
 from mt.formats.registry import (
     FORMAT_BY_SUFFIX,
     KNOWN_SUFFIXES,
-    LINES_ADVICE,
+    LINES_HINT,
     DocumentFormat,
     detect_content,
     detect_format,
@@ -128,7 +128,7 @@ def refuse_document_in_stream(config: TranslateConfig, stream: BinaryIO) -> None
     if config.format != "auto" or not isinstance(stream, io.BufferedReader):
         return
     if (name := detect_content(stream.peek(), "the input")) != "lines":
-        raise InputError(f"the input is a document ({name}); set input=FILE to translate it as one. {LINES_ADVICE}")
+        raise InputError(f"the input is a document ({name}); set input=FILE to translate it as one. {LINES_HINT}")
 
 
 def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) -> list[DocumentJob]:

@@ -1,4 +1,4 @@
-"""Texts are cut into lines, and put together again."""
+"""Layout: texts are cut into lines, and their translations are joined again."""
 
 import pytest
 from hypothesis import given
@@ -20,17 +20,13 @@ def lines(text, **options):
     return [line.text.written() for line in cut_paragraphs(text, **options).lines]
 
 
-def broken(text, *breaks):
-    return insert_breaks(coded_markup(text, "html"), breaks).written()
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("One.\nTwo.\n", ["One.", "Two."]),
         ("File\nEdit", ["File", "Edit"]),
-        ("A sentence that is so long that it goes on\nin the next line.\nAnother.", [
-            "A sentence that is so long that it goes on in the next line.", "Another."
+        ("A sentence that is so long that it continues\nin the next line.\nAnother.", [
+            "A sentence that is so long that it continues in the next line.", "Another."
         ]),
         ("Open\tCtrl+O", ["Open"]),
         ("Zoom\tF11", ["Zoom"]),
@@ -54,7 +50,7 @@ def broken(text, *breaks):
         ('<a href="x"\n  title="y">here</a>', ['<a href="x" title="y">here</a>']),
     ],
 )  # fmt: skip
-def test_paragraphs_are_found(text, expected):
+def test_cut_paragraphs_separates_texts(text, expected):
     assert lines(text) == expected
 
 
@@ -86,33 +82,48 @@ def test_paragraphs_are_found(text, expected):
         ("push\npull\nclone a folder", 3),
     ],
 )  # fmt: skip
-def test_wrapped_lines_are_one_text(text, count):
+def test_cut_paragraphs_joins_wrapped_lines(text, count):
     assert len(lines(text)) == count
 
 
 @pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<", "a\n", "a   \n  "])
-def test_many_options_take_linear_time(text):
+def test_cut_paragraphs_takes_linear_time(text):
     """With the square of the length, it would take minutes."""
     assert cut_paragraphs(text * 20_000 + " !").lines
 
 
-def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
-    assert lines("one\n  two\nthree", flows=True) == ["one two three"]
-    assert lines("一二\n三四", flows=True) == ["一二三四"]
-    assert lines("a\tb   c", flows=True) == ["a\tb   c"]
-    assert lines("one\n\t\ttwo\n \tthree", flows=True) == ["one two three"]
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("one\n  two\nthree", "one two three"),
+        ("一二\n三四", "一二三四"),
+        ("a\tb   c", "a\tb   c"),
+        ("one\n\t\ttwo\n \tthree", "one two three"),
+    ],
+)
+def test_cut_paragraphs_joins_lines_of_flowing_text(text, line):
+    assert lines(text, flows=True) == [line]
 
 
-def test_line_breaks_come_back_at_about_the_same_places():
-    layout = cut_paragraphs("This is a sentence of a few words\nthat goes on here.")
+def test_restore_wraps_translation_at_similar_point():
+    layout = cut_paragraphs("This is a sentence of a few words\nthat continues here.")
     translation = CodedText("Voici une phrase de quelques mots qui continue ici.")
     assert layout.restore([translation]).text == "Voici une phrase de quelques mots\nqui continue ici."
-    assert broken("漢字漢字漢字", (0.5, "\n")) == "漢字漢\n字漢字"
-    assert broken("word", (0.5, "\n")) == "word"
-    assert broken("a b c d", (0.9, "\n"), (0.9, "\n\n")) == "a b\nc\n\nd"
-    assert broken("a b", (0.1, "\n"), (0.9, "\n\n")) == "a\nb"
-    assert broken("a - b", (0.4, "\n")) == "a -\nb"
-    assert broken('<a title="x y">b</a> c', (0.3, "\n")) == '<a title="x y">b</a>\nc'
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks", "expected"),
+    [
+        ("漢字漢字漢字", [(0.5, "\n")], "漢字漢\n字漢字"),
+        ("word", [(0.5, "\n")], "word"),
+        ("a b c d", [(0.9, "\n"), (0.9, "\n\n")], "a b\nc\n\nd"),
+        ("a b", [(0.1, "\n"), (0.9, "\n\n")], "a\nb"),
+        ("a - b", [(0.4, "\n")], "a -\nb"),
+        ('<a title="x y">b</a> c', [(0.3, "\n")], '<a title="x y">b</a>\nc'),
+    ],
+)
+def test_insert_breaks(text, breaks, expected):
+    assert insert_breaks(coded_markup(text, "html"), breaks).written() == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_line_breaks_come_back_at_about_the_same_places():
         ("<b>c", False), ("a", False), ("1 < 2 <i>c</i>", False), ("<br/> a", False),
     ],
 )  # fmt: skip
-def test_html_is_recognized(line, is_html):
+def test_looks_like_html(line, is_html):
     assert looks_like_html(line) == is_html
     assert cut_paragraphs(line).lines[0].is_plain != is_html
 
@@ -131,7 +142,7 @@ def test_html_is_recognized(line, is_html):
     st.text(st.sampled_from("ab .-\n\t\r\u2028<>/漢") | st.characters(codec="utf-8")),
     st.booleans(),
 )
-def test_a_copy_is_the_text_and_no_line_has_a_break(text, flows):
+def test_restore_preserves_copied_lines(text, flows):
     layout = cut_paragraphs(text, accelerators=True, flows=flows)
     sources = [line.text for line in layout.lines]
     assert layout.restore(sources) == CodedText(text)
@@ -139,7 +150,7 @@ def test_a_copy_is_the_text_and_no_line_has_a_break(text, flows):
 
 
 @given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
-def test_breaks_take_the_place_of_blanks_alone(text, breaks):
+def test_insert_breaks_only_replaces_spaces(text, breaks):
     source = coded_markup(text, "html")
     result = insert_breaks(source, sorted(breaks))
     assert result.written().replace("\n", "").replace(" ", "") == source.written().replace(" ", "")
@@ -158,7 +169,7 @@ def test_breaks_take_the_place_of_blanks_alone(text, breaks):
         ("&File", "File", "Файл", "&Файл"),
     ],
 )
-def test_accelerators(text, without, translation, expected):
+def test_insert_accelerator_marks_key_of_translation(text, without, translation, expected):
     found, accelerator = remove_accelerator(text)
     assert found == without and accelerator
     assert insert_accelerator(accelerator, translation) == expected
@@ -169,5 +180,5 @@ def test_accelerators(text, without, translation, expected):
     ["AT&T", "R&D", "file_name", "set _id", "a & b", "_init_", "Tom &amp; Jerry", "snake_case_name",
      "This is it. &Yes.", "Black&White", "&One &Two", "100_000"],
 )  # fmt: skip
-def test_what_is_no_accelerator(text):
+def test_remove_accelerator_ignores_other_symbols(text):
     assert remove_accelerator(text) == (text, None)

@@ -1,4 +1,4 @@
-"""Markdown keeps its blocks: markdown-it-py finds the same before and after."""
+"""Markdown: texts are translated, and markdown-it-py finds the same blocks before and after."""
 
 from collections import Counter
 from pathlib import Path
@@ -52,8 +52,8 @@ def blocks(content):
     return [token.type for token in Page(content, PARSER, {}).tokens]
 
 
-def spans(content):
-    """Counts what stands inside of lines."""
+def count_inline_elements(content):
+    """Count the inline elements of a document."""
     tokens = PARSER.parse(content)
     kept = {"text", "softbreak", "text_special"}
     return Counter(
@@ -62,7 +62,7 @@ def spans(content):
     )  # fmt: skip
 
 
-def test_what_is_translated():
+def test_read_markdown_translates_texts():
     document = read_markdown(TEXT)
     assert lines_of(document) == [
         "A <0>title</0>",
@@ -72,7 +72,7 @@ def test_what_is_translated():
     ]  # fmt: skip
     assert rendered_text(document, str) == TEXT
     written = rendered_text(document, lambda text: text.replace("e", "E"))
-    assert blocks(written) == blocks(TEXT) and spans(written) == spans(TEXT)
+    assert blocks(written) == blocks(TEXT) and count_inline_elements(written) == count_inline_elements(TEXT)
     assert "> - A first **bold\n>   linE** and `code` hErE\\\n>   aftEr [a link](http://x.y" in written
     assert "1. onE\n2. [ ] two\n" in written and "title: kept" in written and "SEtExt\n===" in written
     assert "<div>\nhtml\n</div>" in written and "| a | b\\|c |" in written
@@ -138,7 +138,7 @@ def test_what_is_translated():
          "{b ?\r\n 'c' : d} x\r\n"),
     ],
 )  # fmt: skip
-def test_extensions(content, lines, translations, written):
+def test_markdown_extensions(content, lines, translations, written):
     document = read_markdown(content)
     assert lines_of(document) == lines
     assert rendered(document, translations) == (written.encode(), [])
@@ -160,13 +160,13 @@ def test_extensions(content, lines, translations, written):
         ("{a && <p>bc</p>}\n", None),  # a text in an expression
     ],
 )
-def test_a_text_whose_markup_would_change_is_left_and_counted(content, translation):
+def test_text_with_unsupported_markup_stays_untranslated(content, translation):
     document = read_markdown(f"a\n\n{content}")
     translations = ["x", translation] if translation else ["x"]
     assert rendered(document, translations) == (f"x\n\n{content}".encode(), [3])
 
 
-def test_a_hard_line_break_ends_a_text():
+def test_hard_line_break_ends_text():
     content = "> a   \n> b\\\n> c<br>d\n> e\n"
     document = read_markdown(content)
     (line,) = document.lines()
@@ -174,7 +174,7 @@ def test_a_hard_line_break_ends_a_text():
     assert rendered_text(document, lambda text: text.replace("b", "x")) == content.replace("> b", "> x")
 
 
-def test_links_follow_their_headings():
+def test_links_follow_translated_headings():
     content = """# A *b* `c`!
 
 Ö Xk 如何
@@ -207,20 +207,20 @@ def test_links_follow_their_headings():
 
 
 @pytest.mark.parametrize("suffix", ["markdown", "mdown", "mdx", "mkd", "qmd", "Rmd"])
-def test_suffixes(suffix):
+def test_markdown_suffixes_are_detected(suffix):
     assert detect_format(Path(f"a.{suffix}")) == "markdown"
 
 
-def test_links_without_a_heading_stay_and_are_counted():
+def test_links_without_heading_are_counted():
     content = "# A\n\n[a](#a) [b](#b) [t](#top) [e](#) [r](#/r)\n\n- `[c](#c)` <a href='#d'>d</a>\n\n(b) d=c\n"
     assert rendered(read_markdown(content), str) == (content.encode(), [3, 5])
 
 
-def test_what_would_be_markup_is_escaped():
+def test_markup_characters_of_translation_are_escaped():
     document = read_markdown(b"one\n\n- two\n\n| three |\n|---|\n")
     written = rendered_text(document, ["# a *b* [c](d) `e` <f> _g_", "1. x", "a|b"])
     assert written == ("\\# a \\*b\\* \\[c\\](d) \\`e\\` \\<f> \\_g\\_\n\n- 1\\. x\n\n| a\\|b |\n|---|\n")
-    assert blocks(written) == blocks("one\n\n- two\n\n| three |\n|---|\n") and not spans(written)
+    assert blocks(written) == blocks("one\n\n- two\n\n| three |\n|---|\n") and not count_inline_elements(written)
 
 
 LINES = st.lists(
@@ -235,14 +235,14 @@ LINES = st.lists(
 
 
 @given(LINES, st.sampled_from(["\n", "\r\n"]))
-def test_what_is_copied_is_the_document(lines, end):
+def test_copied_markdown_equals_document(lines, end):
     content = end.join(lines)
     document = read_markdown(content)
     assert rendered_text(document, str) == content
 
 
 @given(LINES, st.data())
-def test_blocks_stay_whatever_the_translation(lines, data):
+def test_translation_preserves_blocks(lines, data):
     content = "\n".join(lines)
     document = read_markdown(content)
     words = st.text(st.sampled_from('ab *_`[]()#-+1.!|~\\:"é=>'), max_size=12).map(lambda text: " ".join(text.split()))

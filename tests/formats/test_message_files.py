@@ -1,4 +1,4 @@
-"""Property files and JSON: values are translated, and all else stays as it was."""
+"""Property files and JSON: texts are translated, and everything else is preserved."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.formats.messages import has_same_placeholders
+from mt.formats.string_files import is_text
 from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")
@@ -24,8 +25,8 @@ def translated(document, translate=upper):
     return rendered(document, translate)[0]
 
 
-def properties(content):
-    """Reads property files as Java's documentation describes it."""
+def parse_properties(content):
+    """Parse a property file by the rules in Java's documentation. Return its values by key."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -36,9 +37,9 @@ def properties(content):
         if start is None and (not line or line[0] in "#!"):
             continue
         line = (start or "") + line
-        goes_on = (len(line) - len(line.rstrip("\\"))) % 2
-        start = line[:-1] if goes_on else None
-        if not goes_on:
+        continues = (len(line) - len(line.rstrip("\\"))) % 2
+        start = line[:-1] if continues else None
+        if not continues:
             lines.append(line)
     lines += [start] if start is not None else []
 
@@ -54,7 +55,7 @@ def properties(content):
     return found
 
 
-def test_values_of_properties():
+def test_read_properties_translates_values():
     content = (
         b"# A comment\n! another\nkey = Value one \\\n   two\na\\:b:It''s {0}\nnone=\n  x\\ y  z\nu=caf\\u00e9\n"
         b"menu=&Open\\tCtrl+O\n12=12"
@@ -64,15 +65,27 @@ def test_values_of_properties():
         b"menu=&OPEN\\tCtrl+O\n12=12"
     )
     assert translated(read_properties(content)) == expected
-    assert translated(read_properties(content), str) == content
-    apostrophes = translated(read_properties(b"a={0} files of mine\nb=Yes"), lambda text: f"l'{text}")
-    assert apostrophes == b"a=l''{0} files of mine\nb=l'Yes"
-    for encoding, expected in (("utf-8", "é=漢👍".encode()), ("latin-1", b"\xe9=\\u6f22\\ud83d\\udc4d")):
-        assert translated(read_properties("é=ü".encode(encoding)), lambda text: "漢👍") == expected
-    assert translated(read_properties(b"a=b"), lambda text: "é") == b"a=\\u00e9"
 
 
-def test_braces_that_a_message_format_quotes_stay_quoted():
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("é=ü".encode(), "é=漢👍".encode()),
+        ("é=ü".encode("latin-1"), b"\xe9=\\u6f22\\ud83d\\udc4d"),
+        (b"a=b", b"a=\\u6f22\\ud83d\\udc4d"),
+    ],
+    ids=["UTF-8", "Latin-1", "ASCII"],
+)
+def test_encoding_of_properties_is_preserved(content, expected):
+    assert translated(read_properties(content), lambda text: "漢👍") == expected
+
+
+def test_apostrophes_are_doubled_in_properties_with_arguments():
+    document = read_properties(b"a={0} files of mine\nb=Yes")
+    assert translated(document, lambda text: f"l'{text}") == b"a=l''{0} files of mine\nb=l'Yes"
+
+
+def test_quoted_braces_of_properties_are_preserved():
     content = b"a='{0}' is not {0}"
     document = read_properties(content)
     assert rendered(document, ["{0} n'est pas {0}"]) == (content, [1])
@@ -80,28 +93,28 @@ def test_braces_that_a_message_format_quotes_stay_quoted():
 
 
 @given(st.lists(st.text(st.sampled_from("ab=: \\\n\r\t#!é'{}0u"), max_size=12), max_size=8).map("\n".join), st.data())
-def test_no_property_is_lost(text, data):
+def test_translation_preserves_properties(text, data):
     text = text.replace("\\u", "\\v")
     document = read_properties(text)
     assert translated(document, str) == text.encode()
-    before = properties(text.encode())
+    before = parse_properties(text.encode())
     written = translated(document, lambda text: data.draw(ONE_LINE))
-    assert list(properties(written)) == list(before)
+    assert list(parse_properties(written)) == list(before)
 
 
 @given(
     st.dictionaries(st.sampled_from("abcdef"), ONE_LINE.filter(lambda text: has_same_placeholders("a", text))),
     st.sampled_from(["utf-8", "latin-1"]),
 )
-def test_java_reads_what_was_translated(wanted, encoding):
+def test_written_properties_are_read_by_java(wanted, encoding):
     content = ("é=1\n" + "".join(f"{key} = a\n" for key in wanted)).encode(encoding)
     document = read_properties(content)
     written = rendered(document, [wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
     if wanted and len(set(wanted)) == len(document.lines()):
-        assert {key: value for key, value in properties(written[0]).items() if key in wanted} == wanted
+        assert {key: value for key, value in parse_properties(written[0]).items() if key in wanted} == wanted
 
 
-def test_values_of_json():
+def test_read_json_messages_translates_values():
     content = b'{"a": "Hello {{name}}",\n  "b" : ["x y", 1, null, "1"], "k\\"": {"c":"caf\\u00e9"}, "d": true}\n'
     expected = b'{"a": "HELLO {{name}}",\n  "b" : ["X Y", 1, null, "1"], "k\\"": {"c":"CAF\\u00c9"}, "d": true}\n'
     assert translated(read_json_messages(content)) == expected
@@ -132,7 +145,7 @@ ARB = b"""{
 """
 
 
-def test_of_an_extension_only_messages_are_translated():
+def test_browser_extension_translates_only_messages():
     document = read_json_messages(EXTENSION)
     assert lines_of(document) == ["You have closed $COUNT$ tabs."] and document.lines()[0].syntax == ""
     assert document.passages[0].key == "closed.message"
@@ -141,7 +154,7 @@ def test_of_an_extension_only_messages_are_translated():
     )
 
 
-def test_attributes_in_arb_are_kept_and_the_locale_is_that_of_the_translation():
+def test_flutter_file_gets_target_locale():
     document = read_json_messages(ARB, "fr-CA")
     assert len(document.lines()) == 1 and document.lines()[0].syntax == ""
     written = translated(document, lambda text: text.replace("no cats", "aucun chat"))
@@ -150,71 +163,63 @@ def test_attributes_in_arb_are_kept_and_the_locale_is_that_of_the_translation():
         read_json_messages(ARB.replace(b"en-GB", b"de"))
 
 
-def test_alternatives_are_left_as_they_are_and_counted():
+def test_json_alternatives_stay_untranslated():
     content = b'{"a": "car | cars",\n"b": "{0} No tree|[1,*] Trees",\n"c": "Hi {{ user.name | title }}"}'
     document = read_json_messages(content)
     assert lines_of(document) == ["Hi {{ user.name | title }}"]
     assert rendered(document, ["Salut {{ user.name | title }}"]) == (content.replace(b"Hi", b"Salut"), [1, 2])
 
 
-def test_keys_of_json_and_properties():
-    content = b'{"a": {"b": ["one two", {"c d": "three"}]}, "e": "four"}'
-    keys = [passage.key for passage in read_json_messages(content).passages]
-    assert keys == ["a.b.0", "a.b.1.c d", "e"]
-    assert [passage.key for passage in read_properties(b"a\\:b.c : x y").passages] == ["a:b.c"]
-
-
 @pytest.mark.parametrize(
-    "codes",
+    ("read", "content", "keys"),
     [
-        "#a1b2c3 rgba(0,0,0,.5) https://x.org/a foo_bar fooBar user.name 2024-02-29T12:00:00Z 10px 1.5rem text/html",
-        "en-US zh_Hans /usr/lib a@b.org {{x}} %s utf-8 MM/DD/YYYY icon.png 550e8400-e29b-41d4-a716-446655440000 :year",
+        (read_json_messages, b'{"a": {"b": ["one two", {"c d": "three"}]}, "e": "four"}', ["a.b.0", "a.b.1.c d", "e"]),
+        (read_properties, b"a\\:b.c : x y", ["a:b.c"]),
     ],
+    ids=["JSON", "properties"],
 )
-def test_values_that_are_codes_are_kept(codes):
-    for code in codes.split():
-        assert not read_json_messages(json.dumps([code])).passages, code
-        assert not read_properties(f"a={code}").passages, code
+def test_passages_have_keys(read, content, keys):
+    assert [passage.key for passage in read(content).passages] == keys
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["Hello", "OK", "Sign-in", "e-mail", "yes/no", "Save As…", "Name:", "Mr.", "{n} files", "up-to-date", "e.g."],
+TEXTS = ["Hello", "OK", "Sign-in", "e-mail", "yes/no", "Save As…", "Name:", "Mr.", "{n} files", "up-to-date", "e.g."]
+CODES = (
+    "#a1b2c3 rgba(0,0,0,.5) https://x.org/a foo_bar fooBar user.name 2024-02-29T12:00:00Z 10px 1.5rem text/html "
+    "en-US zh_Hans /usr/lib a@b.org {{x}} %s utf-8 MM/DD/YYYY icon.png 550e8400-e29b-41d4-a716-446655440000 :year"
 )
-def test_values_that_are_words_are_translated(text):
-    assert len(read_json_messages(json.dumps([text])).passages) == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "translation"),
-    [
-        ("You have {n} files", "Vous avez {m} fichiers"),
-        ("%s of %d", "%d de %s"),
-        ("It is '{'late'}'", "C'est {'late'}"),
-        ("{n, plural, one {a {x}} other {b}}", "{n, plural, one {a} other {b}}"),
-        ("{0,choice,0#a|1#b}", "{0,choice,0#c|1#d}"),
-    ],
-)
-def test_a_translation_with_other_placeholders_is_not_written(source, translation):
-    content = json.dumps({"a": "x", "b": source}, indent=1).encode()
-    document = read_json_messages(content)
-    assert rendered(document, ["X", translation]) == (content.replace(b'"x"', b'"X"'), [3])
+@pytest.mark.parametrize("value", TEXTS)
+def test_is_text_accepts_words(value):
+    assert is_text(value)
 
 
-def shape(value):
-    """Returns a value without its texts."""
+@pytest.mark.parametrize("value", CODES.split())
+def test_is_text_rejects_codes(value):
+    assert not is_text(value)
+
+
+def test_passage_with_other_placeholders_stays_untranslated():
+    document = read_json_messages(b'{"a": "x",\n"b": "You have {n} files"}')
+    assert rendered(document, ["y", "Vous avez {m} fichiers"]) == (b'{"a": "y",\n"b": "You have {n} files"}', [2])
+
+
+def structure_of(value):
+    """Return a value with empty texts."""
     if isinstance(value, dict):
-        return {key: shape(one) for key, one in value.items()}
-    return [shape(one) for one in value] if isinstance(value, list) else value if not isinstance(value, str) else ""
+        return {key: structure_of(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return list(map(structure_of, value))
+    return "" if isinstance(value, str) else value
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]), st.data())
-def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
+def test_translation_preserves_json_structure(value, is_ascii, indent, data):
     content = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
     document = read_json_messages(content)
     assert translated(document, str) == content
     written = translated(document, lambda text: data.draw(ANY))
-    assert shape(json.loads(written)) == shape(value)
+    assert structure_of(json.loads(written)) == structure_of(value)
 
 
 @pytest.mark.parametrize(
@@ -225,13 +230,13 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
         (b'"a" "b"', "line 1 is not valid JSON .Extra data"),
         (b"[" * 100_000, "is nested too deeply"),
         (b'"\xff"', "line 1 is invalid UTF-8"),
-        (b'["a", ' + b"9" * 5000 + b"]", "is JSON that cannot be read"),
+        (b'["a", ' + b"9" * 5000 + b"]", "has a JSON value that cannot be read"),
     ],
 )
-def test_what_is_no_json_is_reported(content, message):
+def test_read_json_messages_reports_errors(content, message):
     with pytest.raises(InputError, match=message):
         read_json_messages(content)
 
 
-def test_half_a_surrogate_pair_is_left_as_it_is():
+def test_lone_surrogate_stays_untranslated():
     assert translated(read_json_messages(b'["\\ud800 a", "b"]')) == b'["\\ud800 a", "B"]'

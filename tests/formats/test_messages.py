@@ -1,4 +1,4 @@
-"""Messages with several texts: only the texts are translated."""
+"""ICU messages: their texts are found, and other messages are recognized."""
 
 import pytest
 from hypothesis import given
@@ -22,11 +22,13 @@ def arguments(draw, depth=2):
 
 
 @given(st.lists(arguments(), min_size=1, max_size=3), st.sampled_from(["", "You have ", "{0} "]))
-def test_the_texts_of_icu_messages(several, before):
-    message = before + " and ".join(argument for argument, _ in several)
-    found = message_arguments(message)
-    assert [message[each.start : each.end] for each in found] == [argument for argument, _ in several]
-    assert [[message[slice(*span)] for span in each.parts] for each in found] == [texts for _, texts in several]
+def test_message_arguments_of_generated_messages(expected, before):
+    message = before + " and ".join(argument for argument, _ in expected)
+    arguments = message_arguments(message)
+    assert [
+        (message[argument.start : argument.end], [message[slice(*span)] for span in argument.parts])
+        for argument in arguments
+    ] == expected
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_the_texts_of_icu_messages(several, before):
         ("tree | trees", []),
     ],
 )
-def test_the_texts_of_other_messages(message, texts):
+def test_message_arguments(message, texts):
     assert [message[slice(*span)] for each in message_arguments(message) for span in each.parts] == texts
 
 
@@ -53,7 +55,7 @@ def test_the_texts_of_other_messages(message, texts):
         ("a dog", False),
     ],
 )
-def test_a_bar_outside_of_braces_separates_alternatives(text, expected):
+def test_has_alternatives(text, expected):
     assert has_alternatives(text) is expected
 
 
@@ -68,6 +70,6 @@ def test_a_bar_outside_of_braces_separates_alternatives(text, expected):
         "{n,plural,other{" * 11 + "x" + "}}" * 11,
     ],
 )
-def test_messages_that_cannot_be_parsed(message):
+def test_message_arguments_rejects_unsupported_messages(message):
     with pytest.raises(ValueError):
         message_arguments(message)

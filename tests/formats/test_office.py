@@ -1,4 +1,4 @@
-"""DOCX and ODT keep everything but the words: formatting, links, notes, fields, all other members."""
+"""DOCX and ODT: words are translated; formatting, links, notes, fields and other members are preserved."""
 
 import io
 import re
@@ -68,7 +68,7 @@ def field(instruction, result):
     return begin, run(result), border("end")
 
 
-def test_formatting_is_a_tag_and_words_that_word_processors_cut_are_whole():
+def test_formatting_becomes_codes_and_runs_are_joined():
     language = '<w:lang w:val="en"/>'
     body = (
         f"<w:pPr><w:jc/></w:pPr>{run('The d', language)}<w:proofErr/>{run('og is ')}"
@@ -79,7 +79,7 @@ def test_formatting_is_a_tag_and_words_that_word_processors_cut_are_whole():
     assert xml == (f"<w:pPr><w:jc/></w:pPr>{run('Le chien est ')}{run('très ', '<w:b/>')}{run('blanc &lt; vieux.')}")
 
 
-def test_the_longest_formatting_needs_no_tag_and_links_are_tags():
+def test_longest_formatting_is_base():
     link = '<w:hyperlink r:id="3" xmlns:r="r">{}</w:hyperlink>'.format
     body = run("See ", "<w:b/>") + link(run("this dog", "<w:u/>")) + run(" here", "<w:b/>")
     found, xml, _ = translated(body, ["Vois <0><1>ce chien</1></0>"])
@@ -87,13 +87,13 @@ def test_the_longest_formatting_needs_no_tag_and_links_are_tags():
     assert xml == run("Vois ", "<w:b/>") + link(run("ce chien", "<w:u/>"))
 
 
-def test_a_content_control_is_one_pair_of_codes():
+def test_content_control_is_a_pair_of_codes():
     control = "<w:sdt><w:sdtPr/><w:sdtContent>{}</w:sdtContent></w:sdt>".format
     found, xml, _ = translated(run("A ") + control(run("dog")), ["<0>Chien</0> un"])
     assert found == ["A <0>dog</0>"] and xml == control(run("Chien")) + run(" un")
 
 
-def test_tabs_and_breaks_separate_texts_and_elements_around_them_stay():
+def test_tabs_and_breaks_separate_texts():
     body = f"<w:hyperlink><w:r><w:t>1</w:t><w:tab/><w:t>Dogs</w:t></w:r></w:hyperlink>{run('x')}<w:r><w:br/></w:r>"
     found, xml, _ = translated(body, ["Chiens", "y"])
     assert found == ["Dogs", "x"]
@@ -101,7 +101,7 @@ def test_tabs_and_breaks_separate_texts_and_elements_around_them_stay():
     assert xml == f"<w:hyperlink>{run('1')}{tab}{run('Chiens')}</w:hyperlink>{run('y')}<w:r><w:br/></w:r>"
 
 
-def test_results_of_links_are_translated_and_those_of_other_fields_stay():
+def test_results_of_link_fields_are_translated():
     begin, result, end = field("HYPERLINK x", "dog")
     page = "".join(field("PAGE", "iv"))
     found, xml, _ = translated(f"{run('A ')}{begin}{result}{end}{run(' on ')}{page}", ["Sur <2/> un <0>chien</0>"])
@@ -109,7 +109,7 @@ def test_results_of_links_are_translated_and_those_of_other_fields_stay():
     assert xml == f"{run('Sur ')}{page}{run(' un ')}{begin}{run('chien')}{end}"
 
 
-def test_a_field_over_several_paragraphs_stays_around_their_texts():
+def test_field_over_several_paragraphs_is_preserved():
     begin, _, end = field("TOC", "")
     entry = "".join(field("PAGEREF", "3"))
     content = docx(f"<w:p>{begin}<w:hyperlink>{run('Dogs')}{entry}</w:hyperlink></w:p><w:p>{end}{run('End')}</w:p>")
@@ -128,7 +128,7 @@ def test_a_field_over_several_paragraphs_stays_around_their_texts():
         "<w:r><w:t><![CDATA[cats]]></w:t></w:r>",
     ],
 )
-def test_paragraphs_with_tracked_changes_stay_and_are_counted(change):
+def test_paragraphs_with_tracked_changes_stay_untranslated(change):
     content = docx(f"<w:p>{run('Hello')}</w:p><w:p>{run('Two ')}{change}</w:p>")
     document = read_docx(content)
     written, skipped = rendered(document, ["Salut"])
@@ -136,7 +136,7 @@ def test_paragraphs_with_tracked_changes_stay_and_are_counted(change):
     assert member(written, "word/document.xml") == member(content, "word/document.xml").replace("Hello", "Salut")
 
 
-def test_other_parts_and_members():
+def test_members_without_text_are_preserved():
     paragraph = f"<w:p>{run('Hello')}</w:p>"
     members = {
         f"word__{name}": f"<w:x {W}>{paragraph}</w:x>" for name in ("header1", "footnotes", "comments", "styles")
@@ -151,14 +151,14 @@ def test_other_parts_and_members():
         assert after.read(new) == before.read(old).replace(b"Hello", b"Salut" if is_text else b"Hello")
 
 
-def test_text_boxes_are_texts_of_their_own_and_move_with_their_place():
+def test_text_box_is_a_separate_text():
     box = f"<w:r><w:pict><w:txbxContent><w:p>{run('box')}</w:p></w:txbxContent></w:pict></w:r>"
     found, xml, _ = translated(f"{run('dog')}{box}{run(' here')}", ["ici <0/>chien", "boîte"])
     assert found == ["dog<0/> here", "box"]
     assert xml == f"{run('ici ')}{box.replace('>box<', '>boîte<')}{run('chien')}"
 
 
-def test_strict_documents_without_prefixes_in_utf_16():
+def test_strict_document_in_utf_16_without_prefixes():
     text = f'<?xml version="1.0" encoding="UTF-16"?><document {STRICT}><p><r><t>Hello</t></r></p></document>'
     document = read_docx(archive(word__document=text.encode("utf-16")))
     written, _ = rendered(document, ["Señor"])
@@ -166,14 +166,14 @@ def test_strict_documents_without_prefixes_in_utf_16():
     assert ElementTree.fromstring(xml.encode("utf-16")).find(".//{*}t").text == "Señor"
 
 
-def test_a_namespace_may_have_two_prefixes():
+def test_namespace_with_two_prefixes():
     names = 'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
     names += "".join(f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:text:1.0"' for name in ("t", "text"))
     xml = f"<o:document-content {names}><text:p>one dog</text:p><t:p>two dogs</t:p></o:document-content>"
     assert lines_of(read_odt(archive(content=xml))) == ["one dog", "two dogs"]
 
 
-def test_odt_spans_links_notes_and_comments():
+def test_odt_spans_links_and_notes_are_preserved():
     note = "<text:note><text:note-body><text:p>a note</text:p></text:note-body></text:note>"
     comment = "<office:annotation><dc:creator>me</dc:creator><text:p>no</text:p></office:annotation>"
     dog, here = '<text:span text:style-name="T1">dog</text:span>', '<text:a x:href="y">here</text:a>'
@@ -187,7 +187,7 @@ def test_odt_spans_links_notes_and_comments():
     )
 
 
-def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
+def test_odt_spans_of_editing_sessions_are_removed():
     styles = '<style:style style:name="T1"><style:text-properties x:rsid="1"/></style:style>'
     content = odt(
         '<text:h>Hel<text:span text:style-name="T1">lo</text:span> <text:a text:style-name="T1"/></text:h>', styles
@@ -198,7 +198,7 @@ def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
     assert '<text:h>Salut <text:a text:style-name="T1"/></text:h>' in written
 
 
-def test_odt_tracked_changes():
+def test_odt_tracked_changes_stay_untranslated():
     deleted = "<text:tracked-changes><text:deletion><text:p>gone</text:p></text:deletion></text:tracked-changes>"
     content = odt(f"{deleted}<text:p>Hello</text:p><text:p>Two <text:change/>dogs</text:p>")
     document = read_odt(content)
@@ -206,7 +206,7 @@ def test_odt_tracked_changes():
     assert rendered(document, ["Salut"])[1] == [2]
 
 
-def test_deep_nesting_is_no_crash():
+def test_deeply_nested_paragraph_stays_untranslated():
     content = odt(f"<text:p>{'<text:span>' * 3000}dog{'</text:span>' * 3000}</text:p>")
     assert read_odt(content).render([])[1] == [1]
 
@@ -224,20 +224,19 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no DOCX that can be read: File is not a zip file; get a new copy"),
-        (docx("")[:-40], "is no DOCX that can be read"),
-        (docx("").replace(b"mimetype", b"mimetypf", 1), "is no DOCX that can be read"),
+        (b"", "is not readable as DOCX: File is not a zip file; get a new copy"),
+        (docx("").replace(b"mimetype", b"mimetypf", 1), "is not readable as DOCX"),
         (b"\xd0\xcf\x11\xe0" + b"\0" * 99, "is an old document or has a password; save it as DOCX without a password"),
         (with_flag(docx("")), "has a password; save it"),
         (ENCRYPTED, "has a password; save it"),
-        (archive(content="<x/>"), "is no DOCX, because it has no part with its text"),
+        (archive(content="<x/>"), "is not DOCX: it has no member with the text"),
         (archive(word__document=ENTITY), r"word/document.xml: declares entities"),
-        (archive(word__document="<x"), r"word/document.xml: is no XML"),
+        (archive(word__document="<x"), r"word/document.xml: is not well-formed XML"),
         (archive(word__document="<x/>"), r"word/document.xml: its element x does not declare the namespace"),
         (docx(" " * 5_000_000), r"unpacks from \d+,\d+ to 5,0\d\d,\d+ bytes, more than a document may have"),
     ],
 )
-def test_what_cannot_be_read_is_reported(content, message):
+def test_read_docx_reports_errors(content, message):
     with pytest.raises(InputError, match=message):
         read_docx(content)
 
@@ -245,14 +244,13 @@ def test_what_cannot_be_read_is_reported(content, message):
 @pytest.mark.parametrize(
     ("suffix", "content"), [("docx", docx(f"<w:p>{run('a')}</w:p>")), ("odt", odt("<text:p>a</text:p>"))]
 )
-def test_an_archive_is_a_document_by_its_suffix(tmp_path, suffix, content):
+def test_read_document_accepts_archives(tmp_path, suffix, content):
     path = tmp_path / f"in.{suffix}"
     path.write_bytes(content)
-    document = read_document(path, detect_format(path), Languages("en", "fr"), retranslate=False)
-    assert lines_of(document) == ["a"]
+    assert lines_of(read_document(path, detect_format(path), Languages("en", "fr"), retranslate=False)) == ["a"]
 
 
-def test_a_large_document_is_refused(monkeypatch):
+def test_large_document_is_refused(monkeypatch):
     monkeypatch.setattr("mt.formats.office.MAX_DOCUMENT_BYTES", 2000)
     assert not read_docx(docx("x" * 1000)).passages
     with pytest.raises(InputError, match="unpacks from [0-9,]+ to 2,1[0-9]+ bytes, more than a document may have"):
@@ -270,7 +268,7 @@ INLINE = st.sampled_from(
 
 
 @given(st.lists(INLINE, max_size=9), st.lists(INLINE, max_size=4))
-def test_every_paragraph_stays_well_formed_with_all_its_codes(outer, inner):
+def test_translated_docx_preserves_codes(outer, inner):
     content = docx("<w:p>{}</w:p>".format("".join(outer).replace("{}", "".join(inner).replace("{}", ""))))
     document = read_docx(content)
     assert rendered(document, str)[0] == document.encode(document.text)

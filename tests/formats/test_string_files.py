@@ -1,4 +1,4 @@
-"""Rails' YAML, Apple's .strings and Android's strings.xml: values are translated, and all else stays as it was."""
+"""Rails' YAML, Apple's .strings and Android's strings.xml: texts are translated; everything else is preserved."""
 
 import re
 from xml.etree import ElementTree
@@ -55,7 +55,7 @@ en:
 """
 
 
-def test_values_of_yaml():
+def test_read_yaml_messages_translates_values():
     expected = """\
 # a comment
 fr:
@@ -92,12 +92,12 @@ fr:
 
 
 @pytest.mark.filterwarnings("error")
-def test_several_values_can_have_one_anchor():
+def test_yaml_anchor_may_be_repeated():
     document = read_yaml_messages(b"a: &x one car\nb: &x a car\n")
     assert translated(document) == "a: &x ONE CAR\nb: &x A CAR\n"
 
 
-def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
+def test_locale_no_is_quoted_in_yaml():
     document = read_yaml_messages(b"en:\n  a: ok then\n", "no")
     assert translated(document) == "'no':\n  a: OK THEN\n"
 
@@ -114,28 +114,41 @@ def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
         ("--- x y\n---\n- z\n", "--- X Y\n---\n- Z\n"),
     ],
 )
-def test_the_style_of_yaml_is_kept(content, expected):
+def test_yaml_style_is_preserved(content, expected):
     document = read_yaml_messages(content)
     assert translated(document) == expected
     assert translated(document, str) == content
 
 
-def test_a_locale_of_another_language_is_refused():
-    with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
-        read_yaml_messages(b"de:\n  a: also gut\n")
-    for other in ("", "a: 1\n"):
-        with pytest.raises(InputError, match="has texts in fr, de, but not in en"):
-            read_yaml_messages(f"{other}fr:\n  a: eh bien\nde:\n  a: also gut\n")
-    assert translated(read_yaml_messages(b"app:\n  a: ok then\n")) == "app:\n  a: OK THEN\n"
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("de:\n  a: b c\n", "is in de, and the model translates from en into fr"),
+        ("fr:\n  a: b c\nde:\n  a: d e\n", "has texts in fr, de, but not in en"),
+        ("a: 1\nfr:\n  a: b c\nde:\n  a: d e\n", "has texts in fr, de, but not in en"),
+        ("en:\n  a: b c\nfr:\n  a: d e\n", "has texts in en and in fr; make a file of each language"),
+        ("a:\n  b: c\n d: [\n", "line 3 is not valid YAML"),
+    ],
+)
+def test_read_yaml_messages_reports_errors(content, message):
+    with pytest.raises(InputError, match=message):
+        read_yaml_messages(content)
 
 
-def test_of_several_locales_only_that_of_the_source_language_is_translated():
-    content = "x: &x {a: yes please}\nen-GB:\n  a: left out\nen:\n  a: ok then\nde:\n  a: also gut\n"
-    document = read_yaml_messages(content)
-    assert translated(document) == content.replace("\nen:", "\nfr:").replace("ok then", "OK THEN")
-    assert [passage.key for passage in document.passages] == ["en.a"]
-    with pytest.raises(InputError, match="has texts in en and in fr; make a file of each language"):
-        read_yaml_messages(b"en:\n  a: ok then\nfr:\n  a: et voici\n")
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("app:\n  a: b c\n", "app:\n  a: B C\n"),
+        ("en-GB:\n  a: b c\nde:\n  a: d e\n", "fr:\n  a: B C\nde:\n  a: d e\n"),
+        ("en-GB:\n  a: b c\nen:\n  a: d e\n", "en-GB:\n  a: b c\nfr:\n  a: D E\n"),
+        ("x: y z\nen:\n  a: b c\nde:\n  a: d e\n", "x: y z\nfr:\n  a: B C\nde:\n  a: d e\n"),
+        ("x: y z\nen:\n  a: b c\n", "x: Y Z\nfr:\n  a: B C\n"),
+        ("x: y z\nde:\n  a: d e\n", "x: Y Z\nde:\n  a: D E\n"),
+    ],
+    ids=["no locale", "regional", "exact before regional", "several locales", "locale and value", "value and other"],
+)
+def test_yaml_locale_of_source_language_is_translated(content, expected):
+    assert translated(read_yaml_messages(content)) == expected
 
 
 STYLES = [
@@ -150,7 +163,7 @@ STYLES = [
 
 
 @given(st.sampled_from(STYLES), ANY.filter(lambda text: text.strip()))
-def test_yaml_reads_what_was_written(style, text):
+def test_written_yaml_has_translated_values(style, text):
     document = read_yaml_messages(style)
     written, skipped = rendered(document, lambda _: text)
 
@@ -172,7 +185,7 @@ key.of.old = "Hello, %1$@";
 """
 
 
-def test_values_of_apple_strings():
+def test_read_apple_strings_translates_values():
     expected = STRINGS.replace("It is", "IT IS").replace("late", "LATE").replace("Yes", "YES").replace("Hello", "HELLO")
     expected = expected.replace("%d of", "%d OF").replace('caf\\U00e9 noir"', 'CAFÉ NOIR"')
     document = read_apple_strings(STRINGS)
@@ -181,23 +194,24 @@ def test_values_of_apple_strings():
     assert [passage.key for passage in document.passages] == ["title", "key.of.old", "count", "café"]
 
 
-def test_apple_directives_in_another_order_are_numbered():
+def test_reordered_apple_directives_are_numbered():
     document = read_apple_strings(b'"a" = "%d of %@";')
     assert rendered(document, ["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
     assert rendered(document, ["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
 
 
-def test_escapes_of_apple_strings():
+def test_apple_escapes_are_decoded():
     document = read_apple_strings(rb'"a" = "caf\U00e9 \251 \\101\101 \uD83D\uDC4D";')
     assert translated(document) == '"a" = "CAFÉ © \\\\101A 👍";'
 
 
-def test_what_is_no_string_file_is_reported():
-    with pytest.raises(InputError, match="line 2 is not like .key. = .value.; — correct it: .b. = .c"):
+def test_read_apple_strings_reports_line():
+    with pytest.raises(InputError, match='line 2 must have the form "key" = "value"; — not: "b" = "c'):
         read_apple_strings(b'"a" = "b";\n"b" = "c"\n')
-    with pytest.raises(InputError, match="line 3 is not valid YAML"):
-        read_yaml_messages(b"a:\n  b: c\n d: [\n")
-    with pytest.raises(InputError, match="no element resources"):
+
+
+def test_read_android_strings_reports_other_root():
+    with pytest.raises(InputError, match="no root element resources"):
         read_android_strings(b"<strings/>")
 
 
@@ -227,7 +241,7 @@ ANDROID = """\
 """
 
 
-def test_values_of_android_strings():
+def test_read_android_strings_translates_values():
     expected = ANDROID
     for old, new in [
         ("It\\'s late, &amp; cold", "IT\\'S LATE, &amp; COLD"),
@@ -261,21 +275,21 @@ def test_values_of_android_strings():
         (r"\@ home", "@ home", r"\@ HOME"),
     ],
 )  # fmt: skip
-def test_blanks_quotation_marks_and_escapes_of_android(value, text, written):
+def test_android_spaces_quotes_and_escapes(value, text, written):
     content = f"<resources><string name='a'>{value}</string></resources>"
     document = read_android_strings(content)
     assert lines_of(document) == [text]
     assert translated(document) == content.replace(value, written)
 
 
-def test_a_string_that_is_not_understood_is_counted():
+def test_unsupported_android_string_stays_untranslated():
     content = b"<resources>\n<string name='a'>x y</string>\n<string name='b'>a <!-- x --> b</string>\n</resources>"
     document = read_android_strings(content)
     assert rendered(document, ["X"]) == (content.replace(b"x y", b"X"), [3])
 
 
 @given(ONE_LINE)
-def test_android_reads_what_was_written(text):
+def test_written_android_strings_are_escaped(text):
     document = read_android_strings(b"<resources><string name='a'>x y</string></resources>")
     written, skipped = rendered(document, [text])
     value = ElementTree.fromstring(written)[0].text

@@ -1,4 +1,4 @@
-"""Subtitles keep their times, and none is lost."""
+"""Subtitles: speech is translated, and times are preserved."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.coded import lines_of, reader, rendered, rendered_text
 read_srt, read_vtt = reader("srt"), reader("vtt")
 
 
-def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
+def test_subtitle_has_a_passage_for_each_speaker():
     content = (
         "1\n00:00:01,000 --> 00:00:02,000\nHello there,\nhow are you?\n\n"
         "2\r\n00:00:03,000 --> 00:00:04,000\r\n- <i>Fine.</i>\r\n- And you?\r\n\r\n"
@@ -25,7 +25,7 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
     assert written == expected.replace("Fine", "Bien").replace("And you?", "Et toi ?")
 
 
-def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
+def test_vtt_notes_voices_and_times_are_preserved():
     content = (
         "WEBVTT - title\n\nNOTE\na note\n\nSTYLE\n::cue { color: red }\n\nintro\n00:01.000 --> 00:02.000 align:left\n"
         "<v Bob>Hello <00:01.500>there &amp; you</v>\n\n01:00:00.000 --> 01:00:01.000\nTom <b>and</b> Ann&#10;Zoe\n"
@@ -54,7 +54,7 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
         ("*sighs* He left -- again.", ["*sighs* He left -- again."]),
     ],
 )
-def test_each_speaker_has_a_text_of_its_own_without_the_mark(speech, texts):
+def test_speech_marks_separate_speakers(speech, texts):
     content = f"1\n00:00:01,000 --> 00:00:02,000\n{speech}\n\n2\n00:00:03,000 --> 00:00:04,000\nEnd\n"
     document = read_srt(content)
     assert lines_of(document) == [*texts, "End"]
@@ -92,7 +92,7 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
         " 0: 00: 01.5  —  0: 00: 02.5 ",
     ],
 )
-def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
+def test_irregular_subtitles_are_read(read, content, texts, times):
     content = content.format(times)
     document = read(content)
     assert lines_of(document) == texts
@@ -103,7 +103,7 @@ def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
 
 @pytest.mark.parametrize("times", ["O0:00:03,000 --> 00:00:04,000", "00:03.000 to 00:04.000", "00:00:03,000 to 4"])
 @pytest.mark.parametrize("read", [read_srt, read_vtt])
-def test_a_misspelt_line_of_times_stays_and_is_counted(read, times):
+def test_malformed_times_are_counted(read, times):
     content = f"{VTT}Hello\n\n{times}\nTom\n"
     document = read(content)
     assert [text for text in lines_of(document) if text != "WEBVTT"] == ["Hello"]
@@ -111,7 +111,7 @@ def test_a_misspelt_line_of_times_stays_and_is_counted(read, times):
     assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [6])
 
 
-def test_a_file_without_subtitles_has_no_passage():
+def test_vtt_without_subtitles_has_no_passage():
     assert not read_vtt(b"WEBVTT - Title\nKind: captions\n\nNOTE\nHello\n").passages
     document = read_vtt(b"\xef\xbb\xbfWEBVTT\n\n00:01.000 to 00:02.000\nHello\n")
     assert document.render([])[1] == [3]
@@ -120,33 +120,33 @@ def test_a_file_without_subtitles_has_no_passage():
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (read_srt, "Hello\n", "has no line such as 00:00:01,000 .*, so it is no SubRip"),
-        (read_vtt, "00:01.000 --> 00:02.000\nHello\n", "is no WebVTT"),
+        (read_srt, "Hello\n", "is not a SubRip file: it has no line such as 00:00:01,000"),
+        (read_vtt, "00:01.000 --> 00:02.000\nHello\n", "is not a WebVTT file"),
         (read_srt, b"1\n00:00:01,000 --> 00:00:02,000\nCaf\xe9\n", "line 3 is invalid UTF-8; .* iconv -f ENCODING"),
     ],
 )
-def test_what_cannot_be_read_is_reported(read, content, message):
+def test_read_subtitles_reports_errors(read, content, message):
     with pytest.raises(InputError, match=message):
         read(content)
 
 
-def test_many_notes_take_linear_time():
+def test_musical_notes_take_linear_time():
     assert len(read_srt(f"1\n00:00:01,000 --> 00:00:02,000\na {'♪' * 100_000} b\n").passages) == 1
 
 
-def test_hours_in_a_text_are_no_times_of_a_subtitle():
+def test_times_of_day_are_text():
     content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
     assert lines_of(read_srt(content)) == ["Open at 10:30 - 11:30", "Yes"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "\r"])
-def test_a_wrapped_subtitle_has_the_line_ends_of_the_file(end):
+def test_wrapped_subtitle_has_line_ends_of_file(end):
     content = end.join(["1", "00:00:01,000 --> 00:00:02,000", "The dog is", "here now", "", ""])
     written = rendered_text(read_srt(content), ["Le chien est ici"])
     assert written == content.replace("The dog is", "Le chien").replace("here now", "est ici")
 
 
-def test_a_line_break_behind_a_tag_that_moves_does_not_end_the_subtitle():
+def test_moved_tag_does_not_end_vtt_subtitle():
     document = read_vtt(f"{VTT}<v Tom>\nHello you\n")
     assert rendered_text(document, [" Hallo <0/>du"]) == f"{VTT}Hallo <v Tom>du\n"
 
@@ -155,7 +155,7 @@ SPOKEN = st.text(st.sampled_from("ab-é <>/&\n\r♪1>") | st.characters(codec="u
 
 
 @given(st.lists(SPOKEN, min_size=1, max_size=5), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())
-def test_times_and_blank_lines_stay(texts, end, is_vtt, data):
+def test_translation_preserves_times_and_blank_lines(texts, end, is_vtt, data):
     content = f"WEBVTT{end}{end}" if is_vtt else ""
     for number, text in enumerate(texts, 1):
         content += f"{number}{end}00:00:0{number},000 --> 00:00:0{number},500{end}{text}{end}{end}"

@@ -1,4 +1,4 @@
-"""HTML is cut where sentences end, and nowhere inside of what is not to be translated."""
+"""HTML is divided into texts at block elements, but not inside untranslated elements."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def pieces_of(page):
         ("<b>Ba</b> <b>12</b>", ["<b>Ba</b> <b>12</b>"]),
     ],
 )  # fmt: skip
-def test_where_it_is_cut(page, texts):
+def test_separate_texts_of_html(page, texts):
     assert pieces_of(page)[1::2] == texts
 
 
@@ -47,6 +47,6 @@ PARTS = ["<p>", "</p>", "<br>", "<b>", "</b>", "<div translate=no>", "</div>", "
 
 
 @given(st.lists(st.sampled_from(PARTS)).map("".join))
-def test_the_pieces_make_up_the_whole(page):
+def test_separate_texts_cover_html(page):
     pieces = pieces_of(page)
     assert "".join(pieces) == page and len(pieces) % 2 == 1

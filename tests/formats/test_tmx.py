@@ -18,7 +18,7 @@ END = "</body></tmx>\n"
 
 def unit(*variants):
     parts = "".join(f'<tuv xml:lang="{language}"><seg>{segment}</seg></tuv>' for language, segment in variants)
-    return f'<tu tuid="1"><prop type="x" xml:lang="en">left out</prop>{parts}</tu>\n'
+    return f'<tu tuid="1"><prop type="x" xml:lang="en">skipped</prop>{parts}</tu>\n'
 
 
 def memory(path, *units):
@@ -30,7 +30,7 @@ def pairs(path, source="en", target="de"):
     return list(tmx_pairs(path, source, target))
 
 
-def test_codes_go_and_marked_text_stays(tmp_path):
+def test_tmx_codes_are_removed(tmp_path):
     english = (
         '<bpt i="1" type="bold">&lt;b&gt;</bpt>Press<ept i="1">&lt;/b&gt;</ept> <hi type="term">the <it pos="begin">'
         '[x<sub>note</sub>]</it>red</hi> key<ph assoc="p">{0}</ph> &amp; wait.'
@@ -39,7 +39,7 @@ def test_codes_go_and_marked_text_stays(tmp_path):
     assert pairs(path) == [("Press the red key & wait.", "Rote Taste.")]
 
 
-def test_languages_are_found_as_people_write_them(tmp_path, caplog):
+def test_tmx_language_codes_match_regions_and_case(tmp_path, caplog):
     path = memory(
         tmp_path / "a.tmx",
         unit(("de-AT", "Jänner"), ("EN-us", "color"), ("de-DE", "Januar"), ("en", "colour")),
@@ -56,13 +56,13 @@ def test_languages_are_found_as_people_write_them(tmp_path, caplog):
 
 
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]))] * 2)))
-def test_any_text_comes_back(tmp_path_factory, texts):
+def test_tmx_text_is_preserved(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("tmx") / "a.tmx"
     memory(path, *(unit(("en", escape(source)), ("de", escape(target))) for source, target in texts))
     assert pairs(path) == texts
 
 
-def test_codes_that_stand_for_white_space_leave_a_space(tmp_path):
+def test_whitespace_codes_become_spaces(tmp_path):
     codes = ['<ph type="lb"/>', "<ph>\\n</ph>", "<ph>&lt;br /&gt;</ph>", '<it pos="begin">\\t</it>']
     path = memory(tmp_path / "a.tmx", *(unit(("en", f"one{code}two"), ("de", f"eins{code}zwei")) for code in codes))
     assert pairs(path) == [("one two", "eins zwei")] * 4
@@ -70,24 +70,24 @@ def test_codes_that_stand_for_white_space_leave_a_space(tmp_path):
     assert pairs(path) == [("wholesale", "groß")]
 
 
-def test_names_may_have_a_namespace(tmp_path):
+def test_tmx_with_namespace(tmp_path):
     path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
     path.write_text(path.read_text().replace("<tmx ", '<tmx xmlns="http://www.lisa.org/tmx14" '))
     assert pairs(path) == [("a", "b")]
 
 
 @pytest.mark.parametrize("encoding", ["gb2312", "no-such-encoding"])
-def test_encodings_that_cannot_be_read_are_reported(tmp_path, encoding):
+def test_unreadable_tmx_is_reported(tmp_path, encoding):
     path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
     path.write_text(path.read_text().replace("?>", f' encoding="{encoding}"?>', 1))
-    with pytest.raises(InputError, match="a.tmx: no XML that can be read"):
+    with pytest.raises(InputError, match="a.tmx: is not well-formed XML"):
         pairs(path)
     memory(path, unit(("en", "<hi>" * 5000 + "</hi>" * 5000), ("de", "b")))
-    with pytest.raises(InputError, match="a.tmx: no XML that can be read"):
+    with pytest.raises(InputError, match="a.tmx: is not well-formed XML"):
         pairs(path)
 
 
-def test_memory_does_not_grow_with_the_memory(tmp_path):
+def test_large_tmx_needs_little_memory(tmp_path):
     path = memory(tmp_path / "a.tmx", *(unit(("en", "x" * 1000), ("de", "y" * 1000)) for _ in range(3000)))
     tracemalloc.start()
     assert sum(1 for _ in tmx_pairs(path, "en", "de")) == 3000
@@ -96,36 +96,36 @@ def test_memory_does_not_grow_with_the_memory(tmp_path):
     assert peak < 2**20 < path.stat().st_size / 4
 
 
-def test_utf_16_and_gzip(tmp_path):
+def test_compressed_tmx_in_utf_16(tmp_path):
     text = (HEAD + unit(("en", "snow"), ("de", "Schnee — 雪")) + END).replace("?>", ' encoding="utf-16"?>', 1)
     path = tmp_path / "a.tmx.gz"
     path.write_bytes(gzip.compress(text.encode("utf-16")))
     assert pairs(path) == [("snow", "Schnee — 雪")]
 
 
-def test_units_are_read_one_by_one_up_to_the_damage(tmp_path):
+def test_truncated_tmx_yields_units_before_error(tmp_path):
     good = [unit(("en", f"number {n} {'x' * 1000}"), ("de", f"Nummer {n}")) for n in range(3000)]
     path = tmp_path / "a.tmx"
     path.write_text(HEAD + "".join(good) + "<tu></tuv>")
     reader = tmx_pairs(path, "en", "de")
     assert [next(reader)[1] for _ in range(3000)] == [f"Nummer {n}" for n in range(3000)]
-    with pytest.raises(InputError, match="a.tmx: no XML that can be read: mismatched tag: line 3004"):
+    with pytest.raises(InputError, match="a.tmx: is not well-formed XML: mismatched tag: line 3004"):
         next(reader)
     path.write_text(HEAD + "".join(good))
-    with pytest.raises(InputError, match="a.tmx: no XML that can be read: no element found"):
+    with pytest.raises(InputError, match="a.tmx: is not well-formed XML: no element found"):
         pairs(path)
 
 
-@pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
+@pytest.mark.parametrize("malformed", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
 @pytest.mark.parametrize("places", [[0], [7], [2, 3], [0, 9], range(10)], ids=str)
-def test_units_around_corrupted_ones_are_read(tmp_path, damage, places):
+def test_units_around_malformed_ones_are_read(tmp_path, malformed, places):
     """Each corrupted one is named with the number of its line in the file."""
-    units = [unit(("en", damage if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
+    units = [unit(("en", malformed if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
     rows = list(tmx_pairs(memory(tmp_path / "a.tmx", *units), "en", "de"))
     assert [n for n, row in enumerate(rows) if isinstance(row, InputError)] == list(places)
     good = [(f"number {n}", f"Nummer\n{n}") for n in range(10) if n not in places]
     assert [row for row in rows if not isinstance(row, InputError)] == good
     for n in places:
-        assert "a unit is no XML" in str(rows[n])
+        assert "a unit is not well-formed XML" in str(rows[n])
         line = int(re.search(r"line (\d+)", str(rows[n]))[1])
         assert line - 4 in (2 * n, 2 * n + 1)

@@ -1,4 +1,4 @@
-"""HTML pages keep their tree: an independent parser, lxml, finds the same elements before and after."""
+"""HTML: texts are translated, and lxml, an independent parser, finds the same elements before and after."""
 
 from collections import Counter
 
@@ -24,17 +24,15 @@ PAGE = """<!DOCTYPE html>
 
 
 def tree(content):
-    """Counts the elements by their path, with what must not change of them."""
+    """Count the elements by their path and the attributes that are not translated."""
     root = html.fromstring(content)
-    kept = ("href", "src", "class", "translate", "name")
+    names = ("href", "src", "class", "translate", "name")
     return Counter(
-        ("/".join([one.tag for one in reversed([node, *node.iterancestors()]) if isinstance(one.tag, str)]),
-         tuple((key, node.get(key)) for key in kept))
-        for node in root.iter()
-    )  # fmt: skip
+        (root.getroottree().getpath(node), *map(node.get, names)) for node in root.iter() if isinstance(node.tag, str)
+    )
 
 
-def test_texts_titles_and_descriptions_are_translated():
+def test_read_html_translates_texts_and_attributes():
     document = read_html(PAGE)
     assert lines_of(document) == [
         "My page", "Some text & more",
@@ -95,7 +93,7 @@ def test_texts_titles_and_descriptions_are_translated():
          '<p>[a b="c"]x[/a]</p><p>{% highlight x %}e{% endhighlight %}</p>'),
     ],
 )  # fmt: skip
-def test_controls_languages_and_templates(page, lines, translations, written):
+def test_html_controls_languages_and_templates(page, lines, translations, written):
     document = read_html(page)
     assert lines_of(document) == lines
     assert rendered(document, translations) == (written.encode(), [])
@@ -104,34 +102,25 @@ def test_controls_languages_and_templates(page, lines, translations, written):
 @pytest.mark.parametrize(
     "content", ['<p><a href="b"c">d</a></p>', '<img alt="d {{ a < b }}">', '<img title="d <b>e</b>">']
 )
-def test_a_text_that_is_not_understood_is_left_and_counted(content):
+def test_malformed_html_text_stays_untranslated(content):
     document = read_html(f"<p>a</p>\n{content}")
     assert rendered(document, ["x"]) == (f"<p>x</p>\n{content}".encode(), [2])
 
 
-def test_a_model_that_copies_changes_the_language_alone():
+def test_copied_html_has_target_language():
     document = read_html(PAGE)
     assert rendered_text(document, str) == PAGE.replace('lang="en"', 'lang="fr"')
-
-
-def test_encodings():
-    page = '<meta charset="ISO-8859-1"><p>caf\u00e9 \u2019</p>'
-    document = read_html(page.encode("windows-1252"))
-    assert rendered(document, ["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
-    wide = ("\ufeff<p>a</p>").encode("utf-16-le")
-    assert rendered(read_html(wide), ["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no html at all, 1 < 2", "is no HTML, because it has no tags; set format=lines"),
-        (b"", "is no HTML"),
-        (b"\0\1\2", "is no HTML"),
+        (b"no html at all, 1 < 2", "is not HTML: it has no tags; set format=lines"),
+        (b"\0\1\2", "is not HTML"),
         (b'<meta charset="ascii"><p>\xff</p>', "line 1 is not in ascii, the encoding that it declares"),
     ],
 )
-def test_what_is_no_html_is_reported(content, message):
+def test_read_html_reports_errors(content, message):
     with pytest.raises(InputError, match=message):
         read_html(content)
 
@@ -147,7 +136,7 @@ BROKEN = st.lists(
 
 
 @given(BROKEN)
-def test_what_is_copied_is_the_page_however_broken(page):
+def test_copied_html_equals_page(page):
     document = read_html(page)
     copied = rendered_text(document, str)
     assert copied == page or copied.replace('lang="fr"', "lang=en") == page
@@ -164,8 +153,21 @@ WELL_FORMED = st.recursive(
 
 
 @given(st.lists(WELL_FORMED, max_size=4).map(lambda parts: f"<section>{''.join(parts)}</section>"), st.data())
-def test_the_tree_stays(page, data):
+def test_translation_preserves_html_tree(page, data):
     document = read_html(page)
     written = rendered(document, lambda text: " ".join((data.draw(TEXT) + text).split()))[0]
     before, after = map(html.fromstring, (page, written.decode()))
-    assert [one.tag for one in before.iter()] == [one.tag for one in after.iter()]
+    assert [element.tag for element in before.iter()] == [element.tag for element in after.iter()]
+
+
+@pytest.mark.parametrize(
+    ("content", "translation", "expected"),
+    [
+        (b'<meta charset="ISO-8859-1"><p>caf\xe9 \x92</p>', "é漢", b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'),
+        ("\ufeff<p>a</p>".encode("utf-16-le"), "b", "\ufeff<p>b</p>".encode("utf-16-le")),
+    ],
+    ids=["windows-1252", "UTF-16"],
+)
+def test_encoding_of_html_is_preserved(content, translation, expected):
+    document = read_html(content)
+    assert rendered(document, [translation])[0] == expected

@@ -60,7 +60,7 @@ class BatcherOf(Batcher):
 
 
 async def ask(batcher, names, size=1, fails="", lengths=(3,)):
-    return await batcher.answers(batcher.work, [(name, fails, lengths) for name in names], [size] * len(names))
+    return await batcher.answer(batcher.work, [(name, fails, lengths) for name in names], [size] * len(names))
 
 
 def converse(talk, threads=1, most_items=1000):
@@ -99,7 +99,7 @@ def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
         items = [(name, "", lengths) for name in names]
         fails = what if what in ("cut", "search", "finish") and (lengths or what != "search") else ""
         items[count // 2] = (names[count // 2], fails, lengths)
-        asking = asyncio.create_task(batcher.answers(batcher.work, items, [size] * count))
+        asking = asyncio.create_task(batcher.answer(batcher.work, items, [size] * count))
         if what.startswith("leaves"):
             await asyncio.sleep(0 if what == "leaves at once" else 0.0005)
             asking.cancel()

@@ -80,7 +80,7 @@ def test_the_glossary_of_a_request_is_for_this_request(server, translator):
 @pytest.mark.parametrize(
     ("glossary", "message"),
     [
-        ("{", "glossary parameter is no JSON"),
+        ("{", "glossary parameter is not valid JSON"),
         ([["de"]], "no list of pairs"),
         ({"de": "zaza"}, "no list of pairs"),
         ([["de", 1]], "no list of pairs"),

@@ -87,7 +87,7 @@ def test_the_glossary_is_in_force_as_soon_as_it_is_typed(tab):
     tab.execute_script("document.getElementById('glossary').closest('details').open = true")
     find(tab, "#glossary")[0].send_keys("half a line =\n", f"{word} = zazu")
     wait(tab, lambda: "zazu" in texts(tab, ".panel .of-target")[0].split())
-    wait(tab, lambda: "Glossary: 1 of 2 lines left out" in texts(tab, "#status")[0])
+    wait(tab, lambda: "Glossary: 1 of 2 lines skipped" in texts(tab, "#status")[0])
 
 
 def test_a_word_shows_what_it_was_aligned_to(tab, runs):

@@ -139,7 +139,7 @@ def test_a_stopped_job_continues(run, tmp_path, monkeypatch, caplog):
     ("settings", "message"),
     [
         ({"input": "none.po"}, "none.po: no such file"),
-        ({"input": "zip.md"}, "zip.md: is a zip archive .* give the right file"),
+        ({"input": "zip.md"}, "zip.md: is a zip archive .* choose another file"),
         (
             {"input": "zip.bin"},
             "zip.bin is a .bin file, which cannot be translated; convert it, or set format .documents are",
@@ -153,7 +153,7 @@ def test_a_stopped_job_continues(run, tmp_path, monkeypatch, caplog):
         ({"input": "page.xml"}, "page.xml is a .xml file, which cannot"),
         ({"input": "memory"}, "memory is XML, which cannot"),
         ({"input": "a.csv"}, "a.csv is a .csv file, .* save the column .* format=lines reads it as lines"),
-        ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
+        ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is not valid PO"),
         ({"input": "a.po", "output": "./a.po"}, "a.po: output=a.po would overwrite the input a.po"),
         ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "folder"}, "output=folder is a folder"),

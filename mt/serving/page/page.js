@@ -1,8 +1,8 @@
 "use strict";
 // Translates the text while it is typed, with one or two models. All text is set as text content, never as HTML.
 
-const PAUSE_MILLISECONDS = 250; // the text is translated after so long a pause in typing
-const MIN_CONFIDENCE = 0.5; // a translation with less is shaded
+const PAUSE_MILLISECONDS = 250; // of typing, after which the text is translated
+const MIN_CONFIDENCE = 0.5; // translations below it are shaded
 const source = document.getElementById("source");
 const glossary = document.getElementById("glossary");
 const status = document.getElementById("status");
@@ -13,13 +13,13 @@ let models = [];
 let maxCharacters = Infinity; // of a text
 let timer = 0;
 
-function make(tag, properties, ...children) {
+function createElement(tag, properties, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
   return element;
 }
 
-async function ask(path, values, signal) {
+async function fetchJson(path, values, signal) {
   const body = values && JSON.stringify(values);
   const headers = body ? { "Content-Type": "application/json" } : {};
   let response, answer;
@@ -30,7 +30,7 @@ async function ask(path, values, signal) {
     if (error.name === "AbortError") throw error;
   }
   if (response?.ok && answer) return answer;
-  // A proxy answers with pages of its own while the server is gone.
+  // While the server is down, a proxy answers with its own pages.
   const reason = response ? ` (a proxy answers, with status ${response.status})` : "";
   throw new Error(answer?.error || `The server cannot be reached${reason}: check that it is running, then try again`);
 }
@@ -44,7 +44,7 @@ async function translate(panel) {
   const lines = panels[panel].querySelector(".lines");
   const copyButton = panels[panel].querySelector(".copy");
   copyButton.hidden = true;
-  noteOf(copyButton).textContent = "";
+  copyNote(copyButton).textContent = "";
   if (!model || !source.value.trim()) {
     lines.replaceChildren();
     lines.classList.remove("old");
@@ -58,12 +58,12 @@ async function translate(panel) {
   try {
     const pairs = glossaryLines();
     const terms = pairs.filter((parts) => parts.length === 2 && parts[0] && parts[1]);
-    const answer = await ask("page/translate", { model: model.name, q: text, glossary: terms }, controller.signal);
+    const answer = await fetchJson("page/translate", { model: model.name, q: text, glossary: terms }, controller.signal);
     lines.replaceChildren(...answer.map((line) => lineElement(line, model)));
     const unread = pairs.length - terms.length;
-    status.textContent = unread ? `Glossary: ${unread} of ${pairs.length} lines left out, because they are not term = translation` : "";
+    status.textContent = unread ? `Glossary: ${unread} of ${pairs.length} lines skipped; write term = translation` : "";
     copyButton.hidden = false;
-    copyButton.onclick = () => copy(translation(lines, text), copyButton);
+    copyButton.onclick = () => copy(shownTranslation(lines, text), copyButton);
   } catch (error) {
     if (error.name === "AbortError") return; // a newer request replaces this one
     lines.replaceChildren();
@@ -72,78 +72,78 @@ async function translate(panel) {
   lines.classList.remove("old");
 }
 
-// Returns the parts of each line of the glossary that is not blank: a term and its translation, around "=" or a tab.
+// Returns the parts of each non-blank line of the glossary, divided by "=" or a tab: a term and its translation.
 function glossaryLines() {
   const lines = glossary.value.split("\n").filter((line) => line.trim());
   return lines.map((line) => line.split(/[=\t]/).map((part) => part.trim()));
 }
 
-// Returns the shown translations of all lines, with the blank lines of the text.
-function translation(lines, text) {
+// Returns the displayed translations of all lines, with the blank lines of the text between them.
+function shownTranslation(lines, text) {
   const translations = [...lines.querySelectorAll(".of-target")].map((paragraph) => paragraph.textContent);
   const filled = text.split("\n").filter((line) => line.trim()).length;
-  if (filled !== translations.length) return translations.join("\n"); // there are other line breaks, too
+  if (filled !== translations.length) return translations.join("\n"); // the text has other line breaks, too
   return text.split("\n").map((line) => (line.trim() ? translations.shift() : "")).join("\n");
 }
 
-const noteOf = (copyButton) => copyButton.parentElement.querySelector(".copied");
+const copyNote = (copyButton) => copyButton.parentElement.querySelector(".copied");
 
-// Unlike navigator.clipboard, this also works on pages without encryption.
+// Copies a text. Unlike navigator.clipboard, this also works on pages without encryption.
 function copy(text, button) {
-  const area = make("textarea", { value: text });
+  const area = createElement("textarea", { value: text });
   document.body.append(area);
   area.select();
   const isCopied = document.execCommand("copy");
   document.querySelectorAll(".copied").forEach((note) => (note.textContent = ""));
-  noteOf(button).textContent = isCopied ? "Copied" : "The browser forbids copying: select the translation and press Ctrl+C";
+  copyNote(button).textContent = isCopied ? "Copied" : "The browser forbids copying: select the translation and press Ctrl+C";
   area.remove();
   button.focus();
 }
 
 function lineElement(line, model) {
-  const element = make("div", { className: "line" });
-  const target = make("p", { className: "words of-target", lang: model.target.code, dir: "auto" });
-  const from = make("p", { className: "words of-source", lang: model.source.code, dir: "auto" });
-  const others = make("ol", { lang: model.target.code, dir: "auto" });
+  const element = createElement("div", { className: "line" });
+  const target = createElement("p", { className: "words of-target", lang: model.target.code, dir: "auto" });
+  const from = createElement("p", { className: "words of-source", lang: model.source.code, dir: "auto" });
+  const others = createElement("ol", { lang: model.target.code, dir: "auto" });
   const attention = attentionElement(model, line);
   const isNew = ({ text }, number) => line.translations.findIndex((other) => other.text === text) === number;
   const translations = line.translations.filter(isNew);
   const isUncertain = line.confidence !== null && line.confidence < MIN_CONFIDENCE; // of the first translation
-  const note = make("p", { className: "score", textContent: `uncertain: confidence ${Math.min(Math.round(100 * line.confidence), 49)} %` });
+  const note = createElement("p", { className: "score", textContent: `uncertain: confidence ${Math.min(Math.round(100 * line.confidence), 49)} %` });
   const show = (number) => {
     const shown = translations[number];
     const links = shown.alignment;
     const linkedTo = (word) => links.filter(([from]) => from === word).map(([, to]) => to);
     const linkedFrom = (word) => links.filter(([, to]) => to === word).map(([from]) => from);
-    words(from, line.source, (word) => chosen(from, target, word, linkedTo(word)));
-    words(target, shown.text, (word) => chosen(target, from, word, linkedFrom(word)));
+    fillWords(from, line.source, (word) => highlight(from, target, word, linkedTo(word)));
+    fillWords(target, shown.text, (word) => highlight(target, from, word, linkedFrom(word)));
     [...others.children].forEach((item, index) => item.firstChild.setAttribute("aria-pressed", index === number));
     attention.show(shown.text);
     target.classList.toggle("uncertain", isUncertain && number === 0);
     note.hidden = !isUncertain || number > 0;
   };
   translations.forEach(({ text, score: value }, number) => {
-    const button = make("button", { type: "button", textContent: text, onclick: () => show(number) });
+    const button = createElement("button", { type: "button", textContent: text, onclick: () => show(number) });
     const score = value === null ? "" : ` score ${value.toFixed(2)}`;
-    others.append(make("li", {}, button, make("span", { className: "score", textContent: score, lang: "en" })));
+    others.append(createElement("li", {}, button, createElement("span", { className: "score", textContent: score, lang: "en" })));
   });
   show(0);
   element.append(target, note, from);
   const count = translations.length;
   if (count > 1) {
-    const title = make("summary", { textContent: `${count} translations` });
-    element.append(make("details", {}, title, others));
+    const title = createElement("summary", { textContent: `${count} translations` });
+    element.append(createElement("details", {}, title, others));
   }
   element.append(attention.element);
   return element;
 }
 
-// Fills a paragraph with a text, each word of which acts as a button. The tab key stops at only one of them. They are no
-// button elements, because those cannot be selected.
-function words(paragraph, text, choose) {
+// Fills a paragraph with a text whose words act as buttons. The tab key stops at only one of them. They are spans, because
+// the text of button elements cannot be selected.
+function fillWords(paragraph, text, choose) {
   paragraph.replaceChildren();
   let number = 0;
-  let selected = ""; // what is selected when the mouse button goes down; dragging changes it
+  let selected = ""; // the selected text when the mouse button is pressed; dragging changes it
   paragraph.onmousedown = () => (selected = String(getSelection()));
   for (const part of text.split(/(\s+)/)) {
     if (!part.trim()) {
@@ -152,7 +152,7 @@ function words(paragraph, text, choose) {
     }
     const word = number++;
     const onclick = () => (String(getSelection()) === selected || getSelection().isCollapsed) && choose(word);
-    paragraph.append(make("span", { role: "button", textContent: part, tabIndex: word ? -1 : 0, onclick }));
+    paragraph.append(createElement("span", { role: "button", textContent: part, tabIndex: word ? -1 : 0, onclick }));
   }
   paragraph.onkeydown = (event) => {
     const buttons = [...paragraph.children];
@@ -173,7 +173,7 @@ function words(paragraph, text, choose) {
 }
 
 // Highlights a word and the words of the other paragraph that it is aligned to, and names them in the status line.
-function chosen(paragraph, other, word, linked) {
+function highlight(paragraph, other, word, linked) {
   for (const button of document.querySelectorAll(".words span")) button.classList.remove("chosen", "linked");
   const own = paragraph.children[word];
   own.classList.add("chosen");
@@ -184,19 +184,19 @@ function chosen(paragraph, other, word, linked) {
 }
 
 function attentionElement(model, line) {
-  const element = make("details", {}, make("summary", { textContent: "Attention" }));
-  const mapSelect = make("select", {});
-  const headSelect = make("select", {});
-  const box = make("div", { className: "scroll", tabIndex: 0 });
+  const element = createElement("details", {}, createElement("summary", { textContent: "Attention" }));
+  const mapSelect = createElement("select", {});
+  const headSelect = createElement("select", {});
+  const box = createElement("div", { className: "scroll", tabIndex: 0 });
   box.setAttribute("role", "region");
-  const choices = make("div", { className: "choices" }, make("label", {}, "Map ", mapSelect), make("label", {}, "Head ", headSelect));
+  const choices = createElement("div", { className: "choices" }, createElement("label", {}, "Map ", mapSelect), createElement("label", {}, "Head ", headSelect));
   element.append(choices, box);
   let text = "";
   let loaded = null; // the answer that is shown
 
   async function load() {
     try {
-      const answer = await ask("page/attention", { model: model.name, source: line.source, translation: text, map: mapSelect.value });
+      const answer = await fetchJson("page/attention", { model: model.name, source: line.source, translation: text, map: mapSelect.value });
       loaded = answer;
       mapSelect.replaceChildren(...answer.maps.map((name) => new Option(mapName(name), name, false, name === answer.map)));
       const head = headSelect.value;
@@ -210,27 +210,27 @@ function attentionElement(model, line) {
 
   function draw() {
     const { map, weights } = loaded;
-    // The mark of a word's start is a thick bar beside rotated text.
+    // SentencePiece's ▁ looks like a thick bar next to rotated text.
     const [from, to] = [loaded.source, loaded.target].map((tokens) => tokens.map((token) => token.replaceAll("▁", "_")));
     const rows = map.startsWith("encoder") ? from : to;
     const input = ["<s>", ...to.slice(0, -1)]; // of the decoder
     const columns = map.startsWith("encoder") || map.endsWith("cross_attention") ? from : input;
     const heads = headSelect.value === "" ? weights : [weights[headSelect.value]];
     const mean = (row, column) => heads.reduce((sum, head) => sum + head[row][column], 0) / heads.length;
-    const table = make("table", {});
+    const table = createElement("table", {});
     const head = table.createTHead().insertRow();
-    head.append(make("td", {}), ...columns.map((token) => make("th", { scope: "col", textContent: token })));
+    head.append(createElement("td", {}), ...columns.map((token) => createElement("th", { scope: "col", textContent: token })));
     const body = table.createTBody();
     rows.forEach((token, row) => {
       const line = body.insertRow();
-      line.append(make("th", { scope: "row", textContent: token }));
+      line.append(createElement("th", { scope: "row", textContent: token }));
       columns.forEach((other, column) => {
         const weight = mean(row, column);
         const percent = `${Math.round(100 * weight)} %`;
         const cell = line.insertCell();
         cell.style.backgroundColor = `rgb(var(--map) / ${weight.toFixed(3)})`;
         cell.title = `${token} to ${other}: ${percent}`;
-        cell.append(make("span", { textContent: percent }));
+        cell.append(createElement("span", { textContent: percent }));
       });
     });
     box.setAttribute("aria-label", `Attention: ${mapName(loaded.map)}`);
@@ -256,7 +256,7 @@ function mapName(name) {
   return name.endsWith("cross_attention") ? `${where}, to the text` : `${where}, to itself`;
 }
 
-function modelChosen() {
+function updateModels() {
   const first = modelOf(0);
   const before = selects[1].value;
   const others = models.filter((model) => model !== first && model.source.code === first.source.code);
@@ -284,7 +284,7 @@ function showLength() {
 
 async function load() {
   try {
-    const [answer, settings] = await Promise.all([ask("page/models"), ask("frontend/settings")]);
+    const [answer, settings] = await Promise.all([fetchJson("page/models"), fetchJson("frontend/settings")]);
     maxCharacters = settings.charLimit;
     models = answer;
   } catch (error) {
@@ -293,18 +293,18 @@ async function load() {
   }
   selects[0].append(...models.map((model) => new Option(label(model), model.name)));
   showLength();
-  modelChosen();
+  updateModels();
 }
 
-function edited() {
-  if (!models.length) return load(); // the server could not be reached before
+function translateAll() {
+  if (!models.length) return load(); // the server could not be reached when the page was loaded
   panels.forEach((_, panel) => translate(panel));
 }
 
 source.oninput = glossary.oninput = () => {
   if (models.length) showLength();
   clearTimeout(timer);
-  timer = setTimeout(edited, PAUSE_MILLISECONDS);
+  timer = setTimeout(translateAll, PAUSE_MILLISECONDS);
 };
-selects.forEach((select) => (select.onchange = modelChosen));
+selects.forEach((select) => (select.onchange = updateModels));
 load();
