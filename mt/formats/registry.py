@@ -120,9 +120,10 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     binary = describe_binary(start)
     kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
     if kind:
-        default_hint = f"convert it, or set format ({KNOWN_SUFFIXES})"
-        hints = (hint for hint, suffixes in CONVERSION_HINTS.items() if suffix in suffixes.split())
-        hint = next(hints, default_hint)
+        hint = next(
+            (hint for hint, suffixes in CONVERSION_HINTS.items() if suffix in suffixes.split()),
+            f"convert it, or set format ({KNOWN_SUFFIXES})",
+        )
         raise InputError(f"{name} is {kind}, which cannot be translated; {hint}{'' if binary else f'. {LINES_HINT}'}")
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")

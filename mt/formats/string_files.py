@@ -170,8 +170,9 @@ def _unescape_apple(text: str) -> str:
 
 
 LIST_ELEMENTS = {"string-array", "plurals"}
-QUOTED_PART = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
-"""An escape sequence, a part in quotation marks, which are not displayed, or whitespace, displayed as one space."""
+STRING_PART = re.compile(r'(\\.)|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
+"""An escape sequence (group 1), a part in quotation marks (group 2), which are not displayed, or whitespace, which is
+displayed as one space."""
 COLLAPSED_SPACE = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
 """A space that is only displayed if it is written as an escape sequence."""
 ANDROID_ESCAPES = escape_table("\\\"'", "nt")
@@ -220,9 +221,9 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
     value = coded_markup(raw.strip(), "xml", marks, cdata_is_text=True)
     has_tags = bool(value.codes)
     value = value if has_tags else CodedText(value.text.strip())
-    quoted = QUOTED_PART.fullmatch(value.text)
+    quoted = STRING_PART.fullmatch(value.text)
     parts = value.parts()
-    is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'
+    is_quoted = quoted and value.text == f'"{quoted[2]}"' and parts[0][:1] == parts[-1][-1:] == '"'
     if is_quoted:
         quote = '"'
         value = value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape)
@@ -251,10 +252,4 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
 
 def _displayed_text(text: str) -> str:
     """Return a string without tags as Android displays it."""
-
-    def displayed(part: re.Match[str]) -> str:
-        if part[0].startswith("\\"):
-            return part[0]
-        return " " if part[1] is None else part[1]
-
-    return unescape(QUOTED_PART.sub(displayed, text))
+    return unescape(STRING_PART.sub(lambda part: part[1] or part[2] if part.lastindex else " ", text))

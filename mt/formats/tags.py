@@ -118,12 +118,17 @@ def _drop_nested(marks: Iterable[Mark]) -> list[Mark]:
 def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
     """Yield the tags among the tokens of a text as marks. Each tag may only be paired with another one of these."""
     cuts = _find_cuts(text, tokens) if kind == "html" else ()
-    for index, (role, name, start, end) in enumerate(tokens):
-        if role != "text":
-            separates = kind == "html" and (role == "element" or name in SEPARATING)
-            opens = name if role == "open" else ""
-            closes = name if role == "close" else ""
-            yield Mark(start, end, opens, closes, separates, index in cuts)
+    for index, token in enumerate(tokens):
+        if token.role != "text":
+            separates = kind == "html" and (token.role == "element" or token.name in SEPARATING)
+            yield _token_mark(token)._replace(separates=separates, ends_text=index in cuts)
+
+
+def _token_mark(token: MarkupToken) -> Mark:
+    """Return a token as a mark, which can be paired if it is a tag."""
+    opens = token.name if token.role == "open" else ""
+    closes = token.name if token.role == "close" else ""
+    return Mark(token.start, token.end, opens, closes)
 
 
 def _paired_marks(line: str) -> Iterator[Mark]:
@@ -297,10 +302,7 @@ def match_closing_tags(tokens: Sequence[MarkupToken]) -> dict[int, int]:
     A closing tag belongs to the last unclosed opening tag of its name. Tags that were opened after that one and not
     closed have no closing tag.
     """
-    marks = []
-    for role, name, start, end in tokens:
-        marks.append(Mark(start, end, name if role == "open" else "", name if role == "close" else ""))
-    return nested_pairs(marks)
+    return nested_pairs(list(map(_token_mark, tokens)))
 
 
 def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:

@@ -168,8 +168,8 @@ class LibreTranslate:
         Raises:
             HTTPException: 400: A language is not served, or no model has this direction.
         """
-        codes = [self._code(source), self._code(target)]
-        model = self.served.by_languages.get((codes[0], codes[1]))
+        codes = self._code(source), self._code(target)
+        model = self.served.by_languages.get(codes)
         if model is None and codes[0] != codes[1]:
             source, target = (f"{language_name(code)} ({code})" for code in codes)
             raise HTTPException(
