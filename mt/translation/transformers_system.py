@@ -110,10 +110,10 @@ class TransformersTokenizer(Tokenizer):
         for text, tokens in zip(texts, self.encode(texts), strict=True):
             spans.append([])
             end = 0
-            for number, piece in enumerate(self.subwords(tokens)):
-                piece = piece.replace(WORD_START, "") if number >= len(self.prefix) else ""
-                start = text.find(piece, end, end + len(piece) + MAX_SKIPPED_CHARACTERS)
-                start, end = (end, end) if start < 0 else (start, start + len(piece))
+            for number, name in enumerate(self.subwords(tokens)):
+                surface = name.replace(WORD_START, "") if number >= len(self.prefix) else ""
+                start = text.find(surface, end, end + len(surface) + MAX_SKIPPED_CHARACTERS)
+                start, end = (end, end) if start < 0 else (start, start + len(surface))
                 spans[-1].append(TokenSpan(tokens[number], start, end))
         return spans
 

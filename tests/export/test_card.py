@@ -1,4 +1,4 @@
-"""An export's README.md tells data, scores and licence, and what the text layer did that is lacking there."""
+"""The model card of an export: metadata, data, scores, license, and limits without the text layer."""
 
 import re
 import shutil
@@ -21,12 +21,12 @@ FIXTURES = Path(__file__).parents[1] / "releases" / "1.0.0"
 
 @pytest.fixture
 def run(tmp_path):
-    """A finished run whose text layer has everything."""
+    """A finished run with a text layer."""
     return Path(shutil.copytree(FIXTURES / "transformer", tmp_path / "run"))
 
 
 def _card(run, license=None, **description):
-    """The card of a run with a changed description."""
+    """Return the card of a run whose description has changes."""
     trained = open_model(run)
     trained = replace(trained, description=trained.description.model_copy(update=description))
     config = ExportConfig(format="hugging_face", run=str(run), output="exported", license=license)
@@ -38,7 +38,7 @@ def _section(card, name):
     return re.search(rf"## {name}\n\n(.*?)(\n\n## |\Z)", card, re.DOTALL)[1]
 
 
-def test_metadata_scores_and_licence(run):
+def test_card_has_metadata_scores_and_license(run):
     card = _card(run, "cc-by-4.0")
     metadata = yaml.safe_load(card.split("---\n")[1])
     assert metadata == {"language": ["xx", "yy"], "license": "cc-by-4.0", "library_name": "ours"}
@@ -53,7 +53,7 @@ def test_metadata_scores_and_licence(run):
     assert "license of this model is not specified" in _section(unlicensed, "License")
 
 
-def test_languages_are_named(run):
+def test_card_title_has_names_of_languages(run):
     card = _card(run, source_language="deu_Latn", target_language="zh_TW")
     assert "# German to Chinese (traditional)" in card
     assert yaml.safe_load(card.split("---\n")[1])["language"] == ["de", "zh"]
@@ -84,20 +84,20 @@ def _with_data(run, **data):
     ],
     ids=str,
 )
-def test_the_data_are_named_but_not_where_they_lie(run, data, named):
+def test_card_has_names_of_corpora_without_folders(run, data, named):
     _with_data(run, **data)
     lines = _section(_card(run), "Data").splitlines()
     assert lines == [*(f"- {one}" for one in named), "- 2,500 training pairs in all"]
 
 
-def test_a_model_folder_alone_says_what_is_not_recorded(run):
+def test_card_of_model_folder_has_no_data_and_scores(run):
     for name in ("config.yaml", "results.json", "provenance.json"):
         (run / name).unlink()
     card = _card(run)
     assert _section(card, "Data") == _section(card, "Scores") == "Not recorded."
 
 
-def test_fine_tuning_is_reported(run):
+def test_card_reports_base_model(run):
     config = read_config(run)
     training = config.training.model_copy(update={"init_from": "runs/first"})
     write_config(run, config.model_copy(update={"training": training}))
@@ -113,7 +113,7 @@ def test_fine_tuning_is_reported(run):
         _card(run)
 
 
-def test_losses_are_listed_and_warned_of_if_the_model_has_a_text_layer(run, caplog):
+def test_card_and_warning_list_losses_of_text_layer(run, caplog):
     text = open_model(run).description.text
     limits = _section(_card(run), "Limits")
     (warning,) = [record.getMessage() for record in caplog.records]

@@ -1,4 +1,4 @@
-"""The confidence of translations: its features, and that it changes no translation."""
+"""Quality estimation: the confidence of translations and its features."""
 
 import math
 
@@ -33,7 +33,7 @@ FITTED = ConfidenceConfig(intercept=0.3, score=2.0, agreement=1.5, length_ratio=
 
 @pytest.fixture(scope="module")
 def run(shared_runs, tmp_path_factory):
-    """A model with a confidence that was fitted by hand."""
+    """A model whose confidence has given coefficients."""
     run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path_factory.mktemp("confidence") / "run")
     write_description(run, read_description(run).model_copy(update={"confidence": FITTED}))
     return run
@@ -50,7 +50,7 @@ def with_fitted():
     return Translator.load(FIXTURES / "rnn", device="cpu")
 
 
-def test_the_best_translations_stay_and_come_with_a_probability(translator):
+def test_confident_translations_are_unchanged_and_have_a_probability(translator):
     confident = [best for (best,) in translator.hypotheses(LINES, confident=True)]
     assert [best.text for best in confident] == translator.translate(LINES)
     assert [best.confidence is None for best in confident] == [False, True, True, False, False, True, False]
@@ -58,38 +58,29 @@ def test_the_best_translations_stay_and_come_with_a_probability(translator):
     assert all(best.confidence is None for (best,) in translator.hypotheses(LINES))
 
 
-def test_only_the_first_of_several_translations_has_one(run, translator):
+def test_only_best_of_n_best_has_confidence(run, translator):
     several = Translator.load(run, DecodingChoice(n_best=2)).hypotheses(LINES[:1], aligned=True, confident=True)[0]
     ((alone,),) = translator.hypotheses(LINES[:1], confident=True)  # estimated from all hypotheses, too
     assert [text.confidence for text in several] == [alone.confidence, None] and several[1].alignment is not None
 
 
-def test_other_batches_and_lines_leave_it_as_it_is(run, translator):
-    alone = [translator.hypotheses([line], confident=True)[0][0].confidence for line in LINES]
-    small = Translator.load(run, DecodingChoice(batch_tokens=20))
-    together = [best.confidence for (best,) in small.hypotheses(LINES, confident=True)]
-    assert together == [known if known is None else pytest.approx(known, abs=2e-4) for known in alone]
-
-
-def test_the_features_of_a_line_count_its_parts_by_their_length(run):
+def test_features_average_sources_by_length(run):
     translator = Translator.load(run, DecodingChoice(max_source_length=4))
     lines = translator.segment([toy.line("ba de fi go ku la")])
-    assert len(lines[0].sources) == 2
+    first, second = translator.tokenizers.source.decode(lines[0].sources)
     encode = translator.tokenizers.target.encode
-    texts = [["ba de", "ba fi", "ba"], ["go ku la", "go ku"]]
     hypotheses = [
-        [Hypothesis(tokens, -float(rank + 1)) for rank, tokens in enumerate(encode(several))] for several in texts
+        [Hypothesis(tokens, -float(rank)) for rank, tokens in enumerate(encode(texts), 1)]
+        for texts in (["ba de", "ba fi"], ["go ku la", "go ku"])
     ]
     (features,) = translator.confidence.features(lines, hypotheses)
-    lengths = [own[0].length for own in hypotheses]
-    chrf = Chrf("yy")
-    agreements = [sum(chrf.segment_scores([best] * len(others), others)) / len(others) / 100 for best, *others in texts]
-    sources = translator.tokenizers.source.decode(lines[0].sources)
-    characters = sum(len(best) for best, *_ in texts) + 1
-    weighted = sum(length * own for length, own in zip(lengths, agreements, strict=True))
-    assert features.score == pytest.approx(-len(lengths) / sum(lengths))
+    lengths = [n_best[0].length for n_best in hypotheses]
+    agreements = Chrf("yy").segment_scores(["ba de", "go ku la"], ["ba fi", "go ku"])
+    characters = len("ba de") + len("go ku la") + 1
+    weighted = sum(length * agreement / 100 for length, agreement in zip(lengths, agreements, strict=True))
+    assert features.score == pytest.approx(-2 / sum(lengths))
     assert features.agreement == pytest.approx(weighted / sum(lengths))
-    assert features.length_ratio == pytest.approx(math.log(characters / (sum(map(len, sources)) + 1)))
+    assert features.length_ratio == pytest.approx(math.log(characters / (len(first) + len(second) + 1)))
     assert features.token_length == pytest.approx(math.log(characters / sum(lengths)))
     assert features.repaired == 0
 
@@ -104,8 +95,8 @@ def test_the_features_of_a_line_count_its_parts_by_their_length(run):
         ("ne {n, plural, one {wa vo} other {ne ku}}", None),
     ],
 )
-def test_a_line_into_which_the_glossary_inserted_a_term_has_none(with_fitted, line, markup):
-    """The confidence is that of the model's own text."""
+def test_line_with_inserted_term_has_no_confidence(with_fitted, line, markup):
+    """The confidence is only valid for text of the model."""
 
     def best(form: str) -> ScoredText:
         ((text,),) = with_fitted.hypotheses(
@@ -119,17 +110,17 @@ def test_a_line_into_which_the_glossary_inserted_a_term_has_none(with_fitted, li
     assert "zuzu" in inserted.text and inserted.confidence is None and inserted.has_inserted_term
 
 
-def test_a_name_that_the_model_left_as_it_is_is_changed_by_its_translation(with_fitted):
+def test_glossary_term_replaces_untranslated_name(with_fitted):
     ((inserted,),) = with_fitted.hypotheses(["Wa ze vo"], confident=True, glossary=[["Wa", "Zuzu"]])
     assert "Zuzu" in inserted.text and inserted.confidence is None
 
 
-def test_a_sentence_that_is_only_a_term_is_the_glossarys(with_fitted):
+def test_line_with_sentence_of_term_has_no_confidence(with_fitted):
     translated = with_fitted.hypotheses(["ne ku. wa. ze", "ne ku. 12. ze"], confident=True, glossary=[["wa", "wa"]])
     assert [best.confidence is None for (best,) in translated] == [True, False]
 
 
-def test_a_line_that_comes_back_as_it_was_has_none(translator):
+def test_untranslated_line_has_no_confidence(translator):
     lines = translator.segment([toy.line("ba de", confident=True)])
     hypotheses = [[Hypothesis(translator.tokenizers.target.encode(["de"])[0], -1.0)]]
     translated, kept = (
@@ -141,27 +132,24 @@ def test_a_line_that_comes_back_as_it_was_has_none(translator):
     assert translated.confidence is not None and kept.confidence is None
 
 
-def test_placeholders_that_are_lost_or_doubled_or_invented_count_as_repaired(translator):
+@pytest.mark.parametrize(
+    ("text", "expected"), [("de {1} {0} ba", 0), ("de {0}", 1), ("{0} {0} {1}", 1), ("", 2)], ids=str
+)
+def test_repaired_counts_missing_and_surplus_placeholders(translator, text, expected):
     (line,) = translator.segment([toy.line("ba https://example.org/7 de https://example.org/8")])
-    first, second = (token for token in line.segments[0].source if PLACEHOLDER.match(token))
-    for text, expected in (
-        (f"de {second} {first} ba", 0),
-        (f"de {first}", 1),
-        (f"{first} {first} {second}", 1),
-        ("", 2),
-    ):
-        tokens = translator.tokenizers.target.encode([text])[0]
-        assert translator.confidence.features([line], [[Hypothesis(tokens, -1.0)]])[0].repaired == expected
+    placeholders = PLACEHOLDER.findall(line.segments[0].source)
+    (tokens,) = translator.tokenizers.target.encode([text.format(*placeholders)])
+    assert translator.confidence.features([line], [[Hypothesis(tokens, -1.0)]])[0].repaired == expected
 
 
-def test_the_probability_is_that_of_the_logistic_model():
+def test_confidence_is_logistic_function_of_features():
     log_odds = 0.3 + 2.0 * -0.5 + 1.5 * 0.8 - 0.5 * 0.1 + 0.25 * 1.2 - 1.0 * 1
     features = Features(score=-0.5, agreement=0.8, length_ratio=0.1, token_length=1.2, repaired=1)
     assert features.confidence(FITTED) == pytest.approx(1 / (1 + math.exp(-log_odds)), abs=1e-4)
     assert set(ConfidenceConfig.model_fields) == {"intercept", *Features._fields}
 
 
-def test_several_texts_of_html_or_a_message_count_by_their_length(run):
+def test_confidence_averages_texts_of_html_and_messages(run):
     translator = Translator.load(run, DecodingChoice(markup="html"))
     texts = ["ba de fi", "fi go fi la su"]
     first, second = (translator.hypotheses([text], confident=True)[0][0].confidence for text in texts)
@@ -178,14 +166,14 @@ def test_several_texts_of_html_or_a_message_count_by_their_length(run):
         ({"length_penalty": 0.5}, "fitted for decoding.length_penalty=1.0, not 0.5"),
     ],
 )
-def test_another_search_than_the_fitted_one_is_refused(run, changes, expected):
+def test_confidence_rejects_search_that_it_is_not_fitted_for(run, changes, expected):
     translator = Translator.load(run, DecodingChoice(**changes))
     with pytest.raises(InputError, match=expected):
         translator.hypotheses(["ba"], confident=True)
     assert translator.translate(["ba"])
 
 
-def test_models_without_a_fitted_confidence_say_so(run, shared_runs):
+def test_missing_confidence_is_reported_with_reason(run, shared_runs):
     with pytest.raises(InputError, match="model.yaml: confidence is null.*its validation set has too few pairs"):
         Translator.load(shared_runs["transformer-1"]).hypotheses(["ba"], confident=True)
     with pytest.raises(InputError, match="this is an ensemble: give one run"):

@@ -1,4 +1,4 @@
-"""Several runs that translate together: what is promised of one model holds for them, too."""
+"""Ensembles of runs: their members, and the parts that come from the first member."""
 
 import shutil
 
@@ -36,7 +36,7 @@ def runs(shared_runs, tmp_path_factory):
     return {name: str(run) for name, run in found.items()}
 
 
-def test_alignments_and_attention_are_those_of_the_first_member(runs):
+def test_alignment_and_attention_are_those_of_first_member(runs):
     several, first = Translator.load([runs["first"], runs["rnn"]]), Translator.load(runs["first"])
     references = ["fi de ba" for _ in LINES]
     alignments = [[one.alignment for one in each.score(LINES, references, True)] for each in (several, first)]
@@ -46,30 +46,19 @@ def test_alignments_and_attention_are_those_of_the_first_member(runs):
     )
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"decoding": {"n_best": 2, "alignments": "links.txt"}},
-        {"decoding": {"method": "sample", "n_best": 2, "seed": 5}},
-        {"decoding": {"markup": "html"}},
-        {"reference": "in.txt", "decoding": {"alignments": "links.txt"}},
-    ],
-    ids=str,
-)
-def test_the_command_writes_for_copies_what_it_writes_for_one(runs, settings, tmp_path, monkeypatch):
+def test_translate_writes_the_same_for_ensemble_of_copies(runs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
-    written = []
+    files = {"input": "in.txt", "output": "out.txt", "decoding": {"alignments": "links.txt"}}
+    outputs = []
     for run in (runs["rnn"], [runs["rnn"], runs["rnn"]]):
-        config = {"run": run, "input": "in.txt", "output": "out.txt"} | settings
-        translate(TranslateConfig.model_validate(config))
-        written.append([path.read_bytes() for path in sorted(tmp_path.glob("*.txt"))])
-    assert written[0] == written[1]
-    assert all(content.count(b"\n") == len(LINES) for content in written[0])
+        translate(TranslateConfig.model_validate({"run": run} | files))
+        outputs.append([path.read_bytes() for path in sorted(tmp_path.glob("*.txt"))])
+    assert outputs[0] == outputs[1]
+    assert all(content.count(b"\n") == len(LINES) for content in outputs[0])
 
 
-def test_other_pieces_and_another_text_layer_are_refused_in_one_message(runs):
+def test_members_with_other_tokenizer_or_text_layer_are_rejected(runs):
     with pytest.raises(InputError) as refused:
         Translator.load([runs["first"], runs["small"], runs["second"], runs["text"]])
     message = str(refused.value)
@@ -78,7 +67,7 @@ def test_other_pieces_and_another_text_layer_are_refused_in_one_message(runs):
     assert runs["second"] not in message
 
 
-def test_other_languages_are_refused(runs, tmp_path):
+def test_members_with_other_languages_are_rejected(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     write_description(other, read_description(other).model_copy(update={"target_language": "zz"}))
@@ -86,7 +75,7 @@ def test_other_languages_are_refused(runs, tmp_path):
         Translator.load([runs["first"], other])
 
 
-def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_path):
+def test_spelling_is_that_of_first_member(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     known = read_spelling(other, Direction("xx", "yy"))
@@ -95,7 +84,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_pat
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
 
 
-def test_ctranslate2_is_refused(runs):
+def test_ctranslate2_engine_is_rejected(runs):
     members = (runs["first"], runs["second"])
     with pytest.raises(ValueError, match="run has 2 models, and CTranslate2 cannot combine models"):
         TranslateConfig.model_validate({"run": members, "decoding": {"engine": "ctranslate2"}})

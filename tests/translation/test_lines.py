@@ -1,8 +1,9 @@
-"""Lines in and out of the translate command."""
+"""translate.py with lines of text: decoding of lines, JSON lines, windows, and resumption after an interruption."""
 
 import json
 import os
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,61 +19,62 @@ from tests.processes import PROJECT
 LINES = [*toy.sentences(9, seed=3), "", "ba https://example.org/7"]
 
 
-def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes(caplog):
-    lines = list(
-        decode_lines([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it")
-    )
-    assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
-    assert list(decode_lines([b"\xff", b"\xfe"], "two")) and "two: 2 lines were not UTF-8" in caplog.messages[-1]
+def test_decode_lines_removes_cr_and_bom_and_replaces_invalid_bytes():
+    lines = [b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"]
+    assert list(decode_lines(lines, "in.txt")) == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
 
 
-def test_a_json_line_has_the_confidence_of_the_best_translation_if_it_is_asked_for():
-    several = [ScoredText("a", -1.0, confidence=0.25), ScoredText("b", -2.0)]
-    assert json.loads(json_line("x", several, confident=True)) == {
-        "source": "x",
-        "confidence": 0.25,
-        "hypotheses": [{"text": "a", "score": -1.0}, {"text": "b", "score": -2.0}],
-    }
-    assert "confidence" not in json.loads(json_line("x", several))
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b"\xff", b"\xfe"], "in.txt: 2 lines were not UTF-8; convert the file to UTF-8"),
+        (
+            [b"It is late.\rI eat.\r"],
+            "in.txt has CR inside line 1, but only LF ends a line; convert it: tr '\\r' '\\n'",
+        ),
+    ],
+    ids=["invalid bytes", "CR"],
+)
+def test_decode_lines_warns_of_wrong_files(caplog, lines, message):
+    list(decode_lines(lines, "in.txt"))
+    assert caplog.messages[-1] == message
+
+
+def test_decode_lines_accepts_crlf_and_later_cr_without_warning(caplog):
+    assert list(decode_lines([b"It is late.\r\n", b"a\rb\n"], "in.txt")) == ["It is late.", "a\rb"]
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("confident", [True, False])
+def test_json_line_is_one_line_with_all_hypotheses(confident):
+    text = 'a\u2028b\x85c"\\é漢'
+    line = json_line(text, [ScoredText(text, -1.5, confidence=0.25), ScoredText("", None)], confident)
+    assert line.splitlines() == [line]
+    assert "é漢" in line
+    expected = {"source": text, "hypotheses": [{"text": text, "score": -1.5}, {"text": "", "score": None}]}
+    assert json.loads(line) == expected | ({"confidence": 0.25} if confident else {})
+
+
+def test_json_line_has_null_for_missing_confidence():
     assert json.loads(json_line("", [ScoredText("", None)], confident=True))["confidence"] is None
 
 
-def test_json_lines_stay_lines_and_read_back():
-    text = 'a\u2028b\x85c"\\é漢'
-    line = json_line(text, [ScoredText(text, -1.5), ScoredText("", None)])
-    assert line.splitlines() == [line]
-    assert "é漢" in line
-    assert json.loads(line) == {
-        "source": text,
-        "hypotheses": [{"text": text, "score": -1.5}, {"text": "", "score": None}],
-    }
-
-
-def test_an_empty_translation_of_a_line_that_is_not_blank_is_reported(caplog):
-    class Silent:
-        config = DecodingConfig()
-
-        def hypotheses(self, lines, numbers, after_batch, aligned, confident):
-            return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
-
-    config = TranslateConfig(run="any")
-    assert [line for line, _ in translate_window(Silent(), ["", "fi", "ba", "ba"], 7, None, config)] == [
-        "",
-        "de",
-        "",
-        "",
-    ]
+def test_translate_window_warns_of_empty_translations(caplog):
+    texts = ["", "de", "", ""]
+    translator = Mock(config=DecodingConfig(), hypotheses=lambda *_, **__: [[ScoredText(text, None)] for text in texts])
+    lines = translate_window(translator, ["", "fi", "ba", "ba"], 7, None, TranslateConfig(run="any"))
+    assert [line for line, _ in lines] == texts
     assert caplog.messages == ["line 10 and 1 more: the translation is empty; check the source text"]
 
 
-def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():
+def test_translate_window_rejects_short_reference():
     config = TranslateConfig(run="any", reference="ref.txt")
     with pytest.raises(InputError, match=r"reference=ref\.txt has 4 lines, fewer than the input"):
         list(translate_window(None, ["ba", "de"], 3, iter(["fi"]), config))
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_path, monkeypatch, is_terminal):
+def test_control_characters_are_escaped_on_terminals_only(tmp_path, monkeypatch, is_terminal):
     line = "ba \u202e de"
     (tmp_path / "lines.txt").write_text(f"{line}\n")
     reading, writing = os.openpty() if is_terminal else os.pipe()
@@ -85,22 +87,18 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal
 
 
-def test_progress_inside_a_window_is_shown():
+def test_progress_display_shows_share_and_remaining_time():
     shown = []
     progress_display(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
     assert shown[0].startswith("next 3: 25%, ") and shown[0].endswith(" s to go")
 
 
-def test_line_ends_in_cr_alone_are_warned_of(caplog):
-    assert list(decode_lines([b"It is late.\r\n", b"a\rb\n"], "the input")) == ["It is late.", "a\rb"]
-    assert not caplog.text
-    assert list(decode_lines([b"It is late.\rI eat.\r"], "in.txt")) == ["It is late.\rI eat."]
-    assert "in.txt has CR inside line 1, but only LF ends a line; convert it: tr '\\r' '\\n'" in caplog.text
-
-
 @pytest.fixture
 def command(tmp_path, shared_runs, monkeypatch):
-    """Translates LINES in windows of four, up to a number of windows; returns how many were translated."""
+    """A function that translates LINES in windows of four, and returns the number of translated windows.
+
+    It is interrupted after ``windows`` windows.
+    """
     monkeypatch.setattr("mt.translation.lines.WINDOW_LINES", 4)
     for name, lines in (("in.txt", LINES), ("reference.txt", LINES[::-1])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
@@ -133,7 +131,7 @@ def command(tmp_path, shared_runs, monkeypatch):
 @pytest.mark.parametrize(
     "settings", [{}, {"alignments": "links"}, {"n_best": 2}, {"reference": "reference.txt"}], ids=str
 )
-def test_an_interrupted_command_continues_with_the_next_window(tmp_path, monkeypatch, command, settings):
+def test_interrupted_command_resumes_with_next_window(tmp_path, monkeypatch, command, settings):
     monkeypatch.chdir(tmp_path)
     assert command(**settings) == 3
     complete = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
@@ -145,13 +143,15 @@ def test_an_interrupted_command_continues_with_the_next_window(tmp_path, monkeyp
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == complete
 
 
-def test_other_settings_input_or_model_begin_anew(tmp_path, command):
-    for file, settings in (("reference.txt", {"beam_size": 1}), ("in.txt", {}), ("run/model.yaml", {})):
-        with pytest.raises(Interrupted):
-            command(2)
-        with (tmp_path / file).open("a") as changed:
-            changed.write("# ba\n")
-        assert command(**settings) == 3
+@pytest.mark.parametrize(
+    ("changed_file", "settings"), [("reference.txt", {"beam_size": 1}), ("in.txt", {}), ("run/model.yaml", {})]
+)
+def test_changed_settings_input_or_model_start_anew(tmp_path, command, changed_file, settings):
+    with pytest.raises(Interrupted):
+        command(2)
+    with (tmp_path / changed_file).open("a") as changed:
+        changed.write("# ba\n")
+    assert command(**settings) == 3
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,6 @@ def test_other_settings_input_or_model_begin_anew(tmp_path, command):
     [
         ({"input": "missing.txt"}, "missing.txt: no such file"),
         ({"output": "./in.txt"}, "output=./in.txt would overwrite the input in.txt"),
-        ({"input": "a.partial", "format": "lines", "output": "a"}, "output=a would overwrite the input a.partial"),
-        ({"input": "a.partial.json", "format": "lines", "output": "a"}, "would overwrite the input a.partial.json"),
         ({"reference": "reference.txt", "output": "reference.txt"}, "would overwrite the input reference.txt"),
         ({"output": "a", "decoding": {"alignments": "a.partial"}}, "alignments=a.partial would overwrite output=a"),
         ({"output": "folder"}, "output=folder is a folder"),
@@ -169,16 +167,14 @@ def test_other_settings_input_or_model_begin_anew(tmp_path, command):
         ({"output": "out.txt"}, "nowhere: no such run or model folder"),
     ],
 )
-def test_files_that_cannot_be_used_are_refused(tmp_path, monkeypatch, settings, message):
+def test_unusable_files_are_rejected(tmp_path, monkeypatch, settings, message):
     monkeypatch.chdir(tmp_path)
     for name, text in (
         ("in.txt", "ba\nde\n"),
         ("reference.txt", "ba\n"),
-        ("a.partial", "ba\n"),
-        ("a.partial.json", "ba\n"),
     ):
         (tmp_path / name).write_text(text)
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=message):
         translate(TranslateConfig.model_validate({"run": "nowhere", "input": "in.txt"} | settings))
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == 3

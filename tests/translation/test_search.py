@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
@@ -137,11 +137,14 @@ def test_beam_search_finds_best_allowed_hypotheses(model, length_penalty, constr
         assert scores == pytest.approx([best.score(length_penalty) for best in scored[:5]], abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("xabababy", 3), ("abcabxabc", 1), ("abcdefghijkl" * 3, 3), ("abcdefghijklm" * 3, 1)]
+)
+def test_max_repeats_of_examples(text, expected):
+    assert max_repeats(text) == expected
+
+
 @given(st.text("abc", max_size=40))
-@example("xabababy")
-@example("abcabxabc")
-@example("abcdefghijkl" * 3)
-@example("abcdefghijklm" * 3)
 def test_max_repeats_equals_brute_force(text):
     sequences = {text[start : start + period] for start in range(len(text)) for period in range(1, MAX_PERIOD + 1)}
     repeats = [n for sequence in sequences for n in range(1, len(text) // len(sequence) + 1) if sequence * n in text]
@@ -156,10 +159,7 @@ def test_forced_log_probabilities_follow_chain_rule(model, source, tokens):
 @pytest.mark.parametrize(
     "config",
     [
-        DecodingConfig(beam_size=1),
-        DecodingConfig(beam_size=2, n_best=2),
-        DecodingConfig(beam_size=5, n_best=5),
-        DecodingConfig(method="sample", n_best=3),
+        *SEARCHES,
         DecodingConfig(method="sample", n_best=3, top_k=2, temperature=0.7),
         DecodingConfig(method="sample", n_best=3, top_p=0.6),
     ],
@@ -187,7 +187,6 @@ def test_search_does_not_depend_on_batch(model, config, constraints):
         assert list(tokens) == [hypothesis.tokens for hypothesis in hypotheses]
         expected = [hypothesis.log_probability for hypothesis in hypotheses]
         assert log_probabilities == pytest.approx(expected, abs=1e-4)
-        assert expected == pytest.approx([_forced(model, source, each) for each in tokens], abs=1e-4)
         assert not constraints or all(map(IS_ALLOWED[n], tokens))
 
 

@@ -1,7 +1,6 @@
-"""Several workers translate what one does."""
+"""Translation by several workers, which has to give the results of one."""
 
 from functools import partial
-from subprocess import PIPE
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics
 from mt.translation.translator import Translator, run_with_workers
 from tests import toy
-from tests.processes import finish, local_workers_of, start, wait_for
 
 LINES = [
     "ba de fi", "", "de https://example.org/7 ba 12,50", "fi ba", "fi ba", "  ", "ba " * 70, "gu ha de ba fi", "x",
@@ -66,7 +64,7 @@ def _work(run, results, info):
 
 
 def _texts_and_scores(translations):
-    """The translations with their scores apart, whose last bits depend on the batch."""
+    """Return the translations without their scores, and the scores, whose last bits depend on the batch."""
     texts = [text for line in translations for text in (line if isinstance(line, list) else [line])]
     scores = [value or 0.0 for text in texts for value in (text.score, text.confidence)]
     return [
@@ -75,7 +73,7 @@ def _texts_and_scores(translations):
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_several_workers_translate_what_one_translates(shared_runs, size):
+def test_several_workers_give_translations_of_one(shared_runs, size):
     run = shared_runs["transformer-1"]
     alone, together = {}, {}
     translators = _load(run)
@@ -93,28 +91,7 @@ def test_several_workers_translate_what_one_translates(shared_runs, size):
         assert scores_together == pytest.approx(scores, abs=1e-5), name
 
 
-@pytest.mark.slow
-def test_a_killed_worker_ends_all_and_the_same_command_resumes(tmp_path, shared_runs):
-    source, output, record = (tmp_path / name for name in ("in.txt", "out.txt", "out.txt.partial.json"))
-    source.write_text("".join(f"{line}\n" for line in toy.sentences(20_000, seed=1)))
-
-    def translated(path, workers):
-        words = (f"run={shared_runs['transformer-1']}", f"input={source}", f"output={path}", f"workers={workers}")
-        return start("translate.py", *words, "decoding.beam_size=1", stdout=PIPE, stderr=PIPE)
-
-    assert finish(translated(tmp_path / "whole.txt", 1))[0] == 0
-    leader = translated(output, 2)
-    wait_for(lambda: record.exists() and record.stat().st_size)
-    local_workers_of(leader)[0].kill()
-    status, said = finish(leader)
-    assert status == 1 and said.count("died") == 1 and "Traceback" not in said, said
-    status, said = finish(translated(output, 2))
-    assert status == 0 and "continuing an interrupted job after" in said, said
-    assert output.read_bytes() == (tmp_path / "whole.txt").read_bytes()
-    assert not list(tmp_path.glob("*.partial*"))
-
-
-def test_counts_of_workers_are_added():
+def test_statistics_add_sums_counts_and_keeps_first_lines():
     counts = Statistics(items=2, loops=1, first_long_line=9, first_corrections={"a": "b"})
     counts.add(Statistics(items=3, first_long_line=4, first_split_line=8, first_corrections={"c": "d"}))
     assert counts == Statistics(
@@ -122,7 +99,7 @@ def test_counts_of_workers_are_added():
     )
 
 
-def test_a_worker_with_other_settings_is_refused(shared_runs, monkeypatch):
+def test_worker_with_other_settings_is_rejected(shared_runs, monkeypatch):
     workers = Workers(torch.device("cpu"))
     monkeypatch.setattr(workers, "size", 2)
     monkeypatch.setattr(workers, "gather", lambda own: [*own, "those of another command"])

@@ -1,4 +1,4 @@
-"""A term of the source is rendered by its target term, in every line and once for each occurrence."""
+"""Glossaries: each occurrence of a term is translated by a target form."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ def translator(kept):
     return Translator.load(MODEL, kept=kept, device="cpu")
 
 
-def test_each_term_is_rendered_once_and_other_lines_stay(translator):
+def test_each_term_is_translated_once_and_other_lines_are_unchanged(translator):
     lines = ["ba de su ku", "la fi go ra", "ba de wa de", "ba\tde su", "su, de/wa http://de.de {de}", "zebu ba zebu"]
     translations = translator.translate(lines)
     for word, counts in {"zaza": [1, 0, 2, 1, 1], "momo": [0, 1, 0, 0, 0], "ku": [1, 0, 0, 0, 0]}.items():
@@ -47,13 +47,13 @@ def test_each_term_is_rendered_once_and_other_lines_stay(translator):
     assert translator.translate(["ba wa", "ra ku su"]) == plain.translate(["ba wa", "ra ku su"])
 
 
-def test_a_line_of_terms_alone_is_filled_in(translator):
+def test_line_of_terms_alone_has_their_target_forms(translator):
     assert translator.translate(["de", "De", "DE", " - de! ", "(fi go) / de", "😀 de"]) == [
         "zaza", "Zaza", "ZAZA", " - zaza! ", "(momo) / zaza", "😀 zaza",
     ]  # fmt: skip
 
 
-def test_terms_in_capitals_and_with_tags(translator):
+def test_terms_in_uppercase_and_in_tags_are_translated(translator):
     assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
     (named,) = translator.translate(["ba KU su"], glossary=[["KU", "momo"]])
     assert "momo" in named
@@ -61,7 +61,7 @@ def test_terms_in_capitals_and_with_tags(translator):
     assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
 
 
-def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept):
+def test_terms_are_in_all_hypotheses_and_texts_of_messages(kept):
     several = Translator.load(MODEL, DecodingChoice(n_best=3, beam_size=3), "cpu", kept=kept)
     for hypothesis in several.hypotheses(["ba de su ra wa"], aligned=True)[0]:
         assert hypothesis.text.split().count("zaza") == 1 and hypothesis.alignment
@@ -70,13 +70,13 @@ def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept):
     assert message.count("zaza") == 2 and message.startswith("{n, plural, one {")
 
 
-def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator):
+def test_sentence_with_more_terms_than_placeholders_is_not_split(translator):
     line = "ba de de de de de wa"
     assert len(translator.segment([toy.line(line)])[0].segments) == 1
     assert [text.split().count("zaza") for text in translator.translate([line, "de " * 5000])] == [5, 5000]
 
 
-def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator):
+def test_glossary_of_call_has_priority(translator):
     finder = term_finder([["de", "momo"]], translator.layer)
     for line in (toy.line("<p>ba de su</p>", "html", terms=finder), "ba de su"):
         (own,) = translator.translate([line], glossary=[["de", "momo"]])
@@ -87,7 +87,7 @@ def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator):
             translator.translate(["ba de su"], glossary=wrong)  # type: ignore[arg-type]
 
 
-def test_the_score_decides_between_forms(translator):
+def test_fill_terms_chooses_form_with_best_score(translator):
     (line,) = translator.segment([toy.line("ba zebu su")])
     asked: list[str] = []
 
@@ -103,7 +103,7 @@ def test_the_score_decides_between_forms(translator):
     assert draft.filled.values == ("nono ra",)
 
 
-def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
+def test_glossary_of_model_is_loaded_from_its_folder(tmp_path, kept):
     folder = shutil.copytree(MODEL, tmp_path / "model")
     described = NativeFolder(folder).read_description()
     terms = {"de": ("zaza",), "ba": ("bobo",)}
@@ -120,7 +120,7 @@ def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
         Translator.load(folder)
 
 
-def test_a_model_without_placeholders_refuses_a_glossary(kept):
+def test_model_without_placeholders_rejects_glossary(kept):
     trained = open_model(MODEL)
     text = trained.description.text.model_copy(update={"enabled": False})
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))

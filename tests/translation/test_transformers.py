@@ -1,4 +1,4 @@
-"""Models of ``transformers`` translate as its own ``generate`` does, line by line, whatever the architecture."""
+"""Models of ``transformers``: translations, scores and alignments, compared with ``generate``."""
 
 import functools
 import json
@@ -45,18 +45,18 @@ def expected(folder: Path, beam_size: int | None = None) -> list[str]:
 
 @pytest.mark.parametrize("beam_size", [1, 4, None])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_every_line_is_what_generate_writes(folders, architecture, beam_size):
+def test_translations_equal_those_of_generate(folders, architecture, beam_size):
     translator = load(folders / architecture, **({"beam_size": beam_size} if beam_size else {}))
     assert translator.translate(LINES) == expected(folders / architecture, beam_size)
 
 
-def test_no_batch_changes_a_line(folders):
+def test_translations_do_not_depend_on_batch(folders):
     translator = load(folders / "nllb", batch_tokens=1)
     assert [translator.translate([line])[0] for line in LINES] == expected(folders / "nllb")
 
 
 @pytest.mark.parametrize("architecture", ["madlad", "marian"])
-def test_scores_are_those_of_generate(folders, architecture):
+def test_scores_equal_those_of_generate(folders, architecture):
     translator = load(folders / architecture, beam_size=3)
     network, tokens = translator.model.network, translator.tokenizers.source.encode(["ba de fi"])
     (hypotheses,) = translator.engine.search(SearchRequest(tokens, [()], n_best=3))
@@ -72,19 +72,25 @@ def test_scores_are_those_of_generate(folders, architecture):
     assert [own.score(1.0) for own in hypotheses[: len(scores)]] == pytest.approx(scores, abs=1e-5)
 
 
-def test_tags_take_the_place_that_attention_gives_them(folders):
+def test_tags_and_alignments_follow_attention(folders):
     ((best,),) = load(folders / "mbart50").hypotheses(["ba **de fi** go"], aligned=True)
     assert best.text.count("**") == 2
     assert best.alignment
 
 
-def test_given_translations_are_scored(folders):
+def test_tokenizer_spans_are_positions_of_tokens(folders):
+    """The spans of the language token and of the unknown character are empty."""
+    (spans,) = load(folders / "nllb").tokenizers.source.spans(["ba ba 漢 de"])
+    assert [(span.start, span.end) for span in spans] == [(0, 0), (0, 2), (3, 5), (5, 5), (5, 5), (8, 10)]
+
+
+def test_score_of_given_translations(folders):
     short, blank, long = load(folders / "nllb").score(["ba de"] * 3, ["ba", " ", "ba de fi go ku"])
     assert 0 > short.score != long.score < 0
     assert blank.score is None
 
 
-def test_long_lines_are_cut(folders):
+def test_long_line_is_split_into_sources(folders):
     translator = load(folders / "m2m100", max_source_length=4)
     sources = translator.segment(translator._as_lines(["ba de fi go ku la mo"], None, toy.line("")))[0].sources
     prefix = translator.tokenizers.source.prefix
@@ -102,11 +108,11 @@ def test_long_lines_are_cut(folders):
         ("lv", ["lit_Latn", "lvs_Latn"], "lvs_Latn"),
     ],
 )
-def test_a_language_is_reported_by_the_code_of_the_model(code, known, own):
+def test_closest_language_code_is_one_of_the_model(code, known, own):
     assert _closest_language_code(code, known) == own
 
 
-def test_a_language_that_a_model_lacks_is_refused():
+def test_closest_language_code_rejects_missing_language():
     with pytest.raises(InputError, match=r"bs: the model lacks this language.*such as .*srp_Cyrl"):
         _closest_language_code("bs", ["hrv_Latn", "srp_Cyrl", "eng_Latn"])
 
@@ -124,7 +130,7 @@ def words(folders: Path, architecture: str = "nllb") -> list[str]:
         (["export", "format=ctranslate2", "output=x"], "take Seq2SeqTrainer of transformers"),
     ],
 )
-def test_other_uses_are_refused(folders, tmp_path, arguments, message):
+def test_unsupported_uses_are_rejected(folders, tmp_path, arguments, message):
     command, *own = arguments
     given = words(folders)[: 1 if command == "export" else None]
     names = {word.partition("=")[0] for word in own}
@@ -132,13 +138,9 @@ def test_other_uses_are_refused(folders, tmp_path, arguments, message):
     assert (result.returncode, message in result.stderr) == (2, True), result.stderr
 
 
-def test_fine_tuning_and_pickles_are_refused(folders, tmp_path):
-    base = f"transformers:{folders / 'nllb'}"
-    data = ["data=files", "data.train=[a,b]", "data.source_language=en", "data.target_language=fr"]
-    result = call("train", "name=x", f"training.init_from={base}", *data, folder=tmp_path)
-    assert "take Seq2SeqTrainer of transformers" in result.stderr
-
-    (pickled := tmp_path / "pickled").mkdir()
+def test_pickled_weights_are_rejected(folders, tmp_path):
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
     for file in (folders / "nllb").glob("*.json"):
         (pickled / file.name).write_bytes(file.read_bytes())
     (pickled / "pytorch_model.bin").write_bytes(b"x")
@@ -146,35 +148,17 @@ def test_fine_tuning_and_pickles_are_refused(folders, tmp_path):
         load(pickled)
 
 
-def test_a_killed_distillation_ends_with_the_same_table(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.translation.lines.WINDOW_LINES", 5)
+def test_distillation_writes_translations_of_generate(folders, tmp_path):
     toy.write_lines(tmp_path / "mono.en", LINES)
-
-    def config(name: str) -> SynthesisConfig:
-        given = dict(word.split("=") for word in words(folders, "t5"))
-        files = {"input": str(tmp_path / "mono.en"), "output": str(tmp_path / name)}
-        return SynthesisConfig(method="distillation", threads=1, **given, **files)
-
-    synthesize(config("whole.jsonl"))
-    original, calls = Translator.hypotheses, iter([False, False, True])
-
-    def killed(*arguments: object) -> object:
-        if next(calls):
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Translator, "hypotheses", killed)
-        synthesize(config("killed.jsonl"))
-    synthesize(config("killed.jsonl"))
-
-    assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    rows = list(map(json.loads, (tmp_path / "whole.jsonl").read_text().splitlines()))
+    settings = dict(word.split("=") for word in words(folders, "t5"))
+    files = {"input": str(tmp_path / "mono.en"), "output": str(tmp_path / "table.jsonl")}
+    synthesize(SynthesisConfig(method="distillation", threads=1, **settings, **files))
+    rows = list(map(json.loads, (tmp_path / "table.jsonl").read_text().splitlines()))
     assert rows
     assert all(expected(folders / "t5")[row["line"] - 1] == row["fr"] for row in rows)
 
 
-def test_a_run_is_compared_with_its_teacher(folders, shared_runs, tmp_path):
+def test_compare_accepts_transformers_model(folders, shared_runs, tmp_path):
     teacher = f"transformers:{folders / 't5'}"
     quick = ["timed_sentences=4", "studied_sentences=2", "examples=2", "randomization_trials=100"]
     result = call(

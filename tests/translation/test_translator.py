@@ -415,29 +415,29 @@ def test_score_is_normalized_forced_log_probability(tokenizers, config, batch_to
     assert [each.score for each in scored] == pytest.approx(expected, abs=1e-5)
 
 
-def test_score_of_blank_or_long_text_is_none(tokenizers):
+def test_score_of_blank_or_long_text_is_none(tokenizers, caplog):
     scored = _translator(tokenizers).score(["ba", "", "fi", "go " * 100], ["de", "go", "", "ku"])
     assert [each.score is None for each in scored] == [False, True, True, True]
+    assert "3 lines have no score (null)" in caplog.text
 
 
 @pytest.mark.parametrize(("config", "heads"), [(TRANSFORMER, 2), (RNN, 1)], ids=["transformer", "rnn"])
-def test_attention_has_weights_scores_and_token_labels(tokenizers, config, heads):
+def test_attention_has_weights_and_token_labels(tokenizers, config, heads):
     attention = _translator(tokenizers, config).attention("ba 7 de fi", "go ku 7")
     (weights,) = attention.cross_attention()
     assert torch.equal(attention.cross()[0], weights)
     assert weights.shape == (heads, len(attention.target_tokens), len(attention.source_tokens))
     assert torch.allclose(weights.sum(dim=-1), torch.ones(weights.shape[:2]), atol=1e-5)
-    (scores,) = [found.scores[0] for name, found in attention.maps.items() if name.endswith("cross_attention")]
-    assert torch.allclose(scores.softmax(dim=-1), weights, atol=1e-5)
     assert attention.source_tokens[-1] == "</s>" and attention.target_tokens[-2] == "⟨1⟩" in attention.source_tokens
 
 
-def test_translator_restores_training_mode(tokenizers):
+def test_translator_uses_evaluation_mode_and_restores_training_mode(tokenizers):
     translator = _translator(tokenizers)
+    lines = toy.sentences(9, 8)
+    expected = translator.translate(lines), translator.score(lines, lines)
     translator.model.train()
-    translator.translate(["ba"])
-    translator.score(["ba"], ["de"])
     translator.attention("ba", "de")
+    assert (translator.translate(lines), translator.score(lines, lines)) == expected
     assert translator.model.training
 
 
@@ -445,10 +445,8 @@ def test_translator_restores_training_mode(tokenizers):
     ("call", "message"),
     [
         (lambda translator: translator.translate("ba de"), "not one string"),
-        (lambda translator: translator.hypotheses("ba de"), "not one string"),
         (lambda translator: translator.score("ba", "de"), "not one string"),
         (lambda translator: translator.translate(["ba", None]), "element 1 of the list of lines is None"),
-        (lambda translator: translator.score(["ba", None], ["ba", "de"]), "element 1 of the list of lines is None"),
         (lambda translator: translator.score(["ba"], [None]), "element 0 of the list of lines is None"),
     ],
 )
