@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import datasets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ def test_load_corpus_reads_text_files(tmp_path):
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == [("gültig", "valid")]
     assert texts(corpus.test) == [("Prüfung", "test")]
+    assert datasets.are_progress_bars_disabled()
     assert corpus.train["id"][:] == list(range(40))
     assert corpus.train["weight"][:] == [1.0] * 40
     assert (
