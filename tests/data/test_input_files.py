@@ -110,16 +110,18 @@ def test_many_files_in_mixture_and_test_data(tmp_path):
     assert [[file.kept for file in report.files] for report in corpus.report] == [[], [4] * 5, [14], [14] * 5]
 
 
-names = st.text("ab[?]!*{}^ .-", min_size=1, max_size=4).filter(lambda name: name.strip("."))
+NAMES = st.text("ab[?]!*{}^ .-", min_size=1, max_size=4).filter(lambda name: name.strip("."))
 
 
 @given(
-    stems=st.sets(st.tuples(st.sampled_from(["", "x/", "x/y/"]), names), min_size=1, max_size=8),
+    stems=st.sets(st.tuples(st.sampled_from(["", "x/", "x/y/"]), NAMES), min_size=1, max_size=8),
     alone=st.sampled_from([None, "de", "en"]),
 )
 def test_patterns_pair_files_by_wildcards(tmp_path_factory, stems, alone):
     folder = tmp_path_factory.mktemp("pairs")
-    pairs = [tuple(folder / code / f"{place}n{stem}.{code}.txt" for code in ("de", "en")) for place, stem in stems]
+    pairs = [
+        tuple(folder / code / f"{subfolder}n{stem}.{code}.txt" for code in ("de", "en")) for subfolder, stem in stems
+    ]
     lone = pairs[0][1 if alone == "en" else 0]
     for path in (path for pair in pairs for path in pair):
         if alone is None or path not in pairs[0] or path == lone:
@@ -146,11 +148,11 @@ def twin_folders(tmp_path_factory):
 def test_patterns_pair_files_of_equal_names(twin_folders, pattern):
     train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
     try:
-        found = find_input_files(config(kind="files", train=train), "train") or []
+        groups = find_input_files(config(kind="files", train=train), "train") or []
     except InputError as error:
         assert "matches no file" in str(error)
         return
-    assert found and all(str(target) == str(source).replace("/de/", "/en/") for source, target in found)
+    assert groups and all(str(target) == str(source).replace("/de/", "/en/") for source, target in groups)
 
 
 def test_several_pairs_of_files(tmp_path):

@@ -39,11 +39,11 @@ def two_cores(monkeypatch):
 
 
 def test_parallel_map_keeps_order():
-    found = list(parallel_map(doubled, iter(range(60))))
-    assert [result for _, result in found] == [2 * number for number in range(60)]
-    processes = {process for process, _ in found[3:]}
+    results = list(parallel_map(doubled, iter(range(60))))
+    assert [result for _, result in results] == [2 * number for number in range(60)]
+    processes = {process for process, _ in results[3:]}
     assert len(processes) == 2
-    assert {process for process, _ in found[:3]} == {os.getpid()}
+    assert {process for process, _ in results[:3]} == {os.getpid()}
     assert os.getpid() not in processes
 
 
@@ -127,7 +127,7 @@ def slow(number):
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_parallel_map_processes_end_with_parent(sent):
     """The signal is sent to the process group, as by Ctrl-C."""
-    whole = subprocess.Popen(
+    program = subprocess.Popen(
         [sys.executable, "-c", ENDLESS],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -135,18 +135,18 @@ def test_parallel_map_processes_end_with_parent(sent):
         start_new_session=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert whole.stdout
+    assert program.stdout
     try:
-        found = {whole.pid}
-        while len(found) < 3:
-            found.add(int(whole.stdout.readline()))
-        others = [psutil.Process(process) for process in found if process != whole.pid]
-        os.killpg(whole.pid, sent)
-        _, said = whole.communicate(timeout=60)
+        process_ids = {program.pid}
+        while len(process_ids) < 3:
+            process_ids.add(int(program.stdout.readline()))
+        others = [psutil.Process(process) for process in process_ids if process != program.pid]
+        os.killpg(program.pid, sent)
+        _, errors = program.communicate(timeout=60)
     finally:
-        whole.kill()
+        program.kill()
     assert not psutil.wait_procs(others, timeout=30)[1]
-    assert said.count("Traceback") == (sent == signal.SIGINT)  # KeyboardInterrupt
+    assert errors.count("Traceback") == (sent == signal.SIGINT)  # KeyboardInterrupt
 
 
 def killed_later(number):

@@ -221,9 +221,9 @@ def test_augmentation_keeps_placeholders_paired(languages_, sources, row, data):
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
     changing = augmentation(pairs=51, languages_=languages_, with_numbers=np.ones(51, bool), **shares)
-    one, other = changing.augment(0, row, sources, targets)
-    placeholders = PLACEHOLDER.findall(one)
-    assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
+    source, target = changing.augment(0, row, sources, targets)
+    placeholders = PLACEHOLDER.findall(source)
+    assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target)) and is_ascending(placeholders)
     assert len(placeholders) <= 2 * languages.SLOTS
 
 
@@ -324,11 +324,13 @@ def test_shared_names_and_numbers(source, target, expected):
     ids=["final punctuation of both", "final punctuation of one", "commas of both", "comma of one"],
 )  # fmt: skip
 def test_insert_new_placeholder_at_corresponding_positions(between, source, target, shares):
-    found = Counter(insert_new_placeholder(A, source, target, between, generator(seed, "test")) for seed in range(2000))
+    counts = Counter(
+        insert_new_placeholder(A, source, target, between, generator(seed, "test")) for seed in range(2000)
+    )
     expected = {tuple(text.format(A=A, gap=between[0]) for text in pair): share for pair, share in shares.items()}
-    assert found.keys() == expected.keys()
+    assert counts.keys() == expected.keys()
     for pair, share in expected.items():
-        assert is_near(found[pair], share, 2000), found
+        assert is_near(counts[pair], share, 2000), counts
 
 
 @given(
@@ -374,8 +376,8 @@ def test_strip_final_punctuation_takes_linear_time(text):
 
 
 def test_uppercase_random_words_chooses_any_run():
-    found = {uppercase_random_words("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
-    assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
+    variants = {uppercase_random_words("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
+    assert variants == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
 
 
@@ -389,13 +391,13 @@ def words_of(text):
 @example("aaa bb", 3)
 @example("Ab", 7)
 def test_add_typos_changes_words_of_several_letters(text, seed):
-    found = add_typos(text, generator(seed, "test"), "en")
+    typed = add_typos(text, generator(seed, "test"), "en")
     if any(len(word) > 1 for word in words_of(text)[1::2]):
-        assert found != text
+        assert typed != text
     else:
-        assert found == text
+        assert typed == text
     if text.isascii():
-        before, after = words_of(text), words_of(found)
+        before, after = words_of(text), words_of(typed)
         assert after[::2] == before[::2]
         assert all(len(word) > 1 for word, other in zip(before[1::2], after[1::2], strict=True) if word != other)
 

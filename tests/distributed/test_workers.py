@@ -67,14 +67,14 @@ def _run(config, workers):
     return finish(Together(toy.words(config), workers))
 
 
-def _assert_alike(one, two):
-    lines = [(run / "scored/test.hypothesis").read_text().splitlines() for run in (one, two)]
+def _assert_alike(run, other_run):
+    lines = [(folder / "scored/test.hypothesis").read_text().splitlines() for folder in (run, other_run)]
     same = sum(ours == theirs for ours, theirs in zip(*lines, strict=True))
     assert same > 0.9 * len(lines[0])  # a rounding may turn a word
-    first, second = (load_file(run / "model.safetensors") for run in (one, two))
+    first, second = (load_file(folder / "model.safetensors") for folder in (run, other_run))
     for name in first:
         assert torch.allclose(first[name], second[name], atol=1e-4), name
-    for ours, theirs in zip(read_metrics(one), read_metrics(two), strict=True):
+    for ours, theirs in zip(read_metrics(run), read_metrics(other_run), strict=True):
         assert (ours["step"], ours["split"]) == (theirs["step"], theirs["split"])
         for name in ours.keys() - NOT_THE_SAME:
             assert ours[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4), name
@@ -99,9 +99,9 @@ def test_two_workers_train_same_model_as_one(folder, architecture, settings):
     )
     train(one)
     for config in (two, sharded):
-        status, said = _run(config, 2)
-        assert status == 0, said
-        assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
+        status, output = _run(config, 2)
+        assert status == 0, output
+        assert output.count("test BLEU") == 1 and output.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
     _assert_alike(one.folder, sharded.folder)
     assert read_provenance(two.folder)["starts"][0]["machine"]["workers"] == 2
@@ -116,10 +116,10 @@ def test_signal_to_worker_stops_all_and_any_number_resumes(folder):
         process = torchrun(words, 2) if way == "torchrun" else Together(words, 1 if way == "alone" else 2)
         _wait_for_checkpoint(config, updates + 1)
         (workers_of(process) if way == "torchrun" else process.workers)[-1].send_signal(signal.SIGTERM)
-        status, said = finish(process)
-        assert status != 0 and said.count("stopped at update") == 1, said
-        assert "Traceback" not in said.partition("stopped at update")[0]
-        assert updates == 0 or f"resuming after update {updates}" in said
+        status, output = finish(process)
+        assert status != 0 and output.count("stopped at update") == 1, output
+        assert "Traceback" not in output.partition("stopped at update")[0]
+        assert updates == 0 or f"resuming after update {updates}" in output
         updates = max(checkpoint_folders(config.folder))
         assert 10 <= updates < 3000
     assert status == 143
@@ -141,8 +141,8 @@ def test_several_workers_resume_bitwise(folder, workers, settings):
     _wait_for_checkpoint(stopped, 10)
     together.workers[1].terminate()
     assert "stopped at update" in finish(together)[1]
-    status, said = _run(stopped, workers)
-    assert status == 0 and "resuming after update" in said, said
+    status, output = _run(stopped, workers)
+    assert status == 0 and "resuming after update" in output, output
     assert has_weights_of(whole, stopped)
 
 
@@ -162,12 +162,12 @@ def test_local_workers_end_together_and_resume(folder):
         addresses = [*_listening_addresses(main.pid), *_listening_addresses(other.pid)]
         assert addresses and all(address in ("127.0.0.1", "::1", "::ffff:127.0.0.1") for address in addresses)
         death(main, other)
-        status, said = finish(main)
-        assert status == expected and message in said and "Traceback" not in said, said
+        status, output = finish(main)
+        assert status == expected and message in output and "Traceback" not in output, output
         wait_until_ended(other.pid)
-    status, said = finish(_start(two))
-    assert status == 0 and "on 2 workers" in said, said
-    assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
+    status, output = finish(_start(two))
+    assert status == 0 and "on 2 workers" in output, output
+    assert output.count("test BLEU") == 1 and output.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
 
 
@@ -181,13 +181,13 @@ def test_worker_that_dies_at_start_is_reported(folder):
     main = _start(_config(folder, "died", workers=2))
     wait_for(lambda: local_workers_of(main))
     local_workers_of(main)[0].kill()
-    status, said = finish(main, 60)
-    assert status == 1 and "worker 1 ended before it began" in said and "Traceback" not in said, said
+    status, output = finish(main, 60)
+    assert status == 1 and "worker 1 ended before it began" in output and "Traceback" not in output, output
 
 
 def test_blocked_main_process_ends_after_death_of_worker():
-    status, said = finish(lead_one("die"), 60)
-    assert status == 1 and "worker 1 has died (exit code 7)" in said, said
+    status, output = finish(lead_one("die"), 60)
+    assert status == 1 and "worker 1 has died (exit code 7)" in output, output
 
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
@@ -202,8 +202,8 @@ def test_worker_ends_when_main_process_is_killed(seconds):
 
 
 def test_workers_setting_is_refused_with_torchrun(folder):
-    status, said = _run(_config(folder, "both", workers=3), 2)
-    assert status != 0 and said.count("torchrun sets the number of workers") == 1
+    status, output = _run(_config(folder, "both", workers=3), 2)
+    assert status != 0 and output.count("torchrun sets the number of workers") == 1
 
 
 @pytest.mark.slow
@@ -213,9 +213,9 @@ def test_torchrun_restarts_killed_worker(folder):
     process = torchrun(toy.words(killed), 2, "--max-restarts=1")
     _wait_for_checkpoint(killed, 10)
     workers_of(process)[0].kill()
-    status, said = finish(process)
-    assert status == 0, said
-    assert said.count("resuming after update") == 1
+    status, output = finish(process)
+    assert status == 0, output
+    assert output.count("resuming after update") == 1
     _assert_alike(whole.folder, killed.folder)
 
 
@@ -282,10 +282,10 @@ def test_silent_worker_is_reported_after_step_timeout(monkeypatch):
 @pytest.mark.slow
 def test_config_error_is_reported_once(folder):
     words = toy.words(_config(folder, "wrong"))
-    status, said = finish(torchrun([*words, "data.train=[gone.xx,train.yy]"], 2))
-    assert status != 0 and said.count("gone.xx: no such file") == 1
-    status, said = finish(_start(_config(folder, "here", workers=2), "tokenizer.vocabulary_size=100000"))
-    assert status == 2 and said.count("is more than the training text supports") == 1 and "leaked" not in said
+    status, output = finish(torchrun([*words, "data.train=[gone.xx,train.yy]"], 2))
+    assert status != 0 and output.count("gone.xx: no such file") == 1
+    status, output = finish(_start(_config(folder, "here", workers=2), "tokenizer.vocabulary_size=100000"))
+    assert status == 2 and output.count("is more than the training text supports") == 1 and "leaked" not in output
 
 
 @pytest.mark.parametrize("size", range(1, 6))

@@ -10,6 +10,8 @@ import pytest
 
 from mt.config import SynthesisConfig, TrainConfig
 from mt.core import output as output_module
+from mt.core.errors import InputError
+from mt.core.language import UNKNOWN_LANGUAGE
 from mt.core.process import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.pairs import sentence_key
@@ -254,6 +256,15 @@ def test_synthesis_refuses_runs_of_different_directions(folder, tmp_path, caplog
     runs = [str(folder / "runs" / name) for name in ("forward", "backward")]
     message = "backward translates yy→xx, but the first run translates xx→yy; give runs of one direction"
     assert message in refused(config(folder, tmp_path / "out.jsonl", run=runs), caplog)
+
+
+def test_languages_of_model_without_languages_come_from_settings(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "choose_direction", lambda *_: (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE))
+    back = config(folder, tmp_path / "back.jsonl")
+    with pytest.raises(InputError, match="set source_language and target_language"):
+        command._languages(back)
+    back = back.model_copy(update={"source_language": "fr", "target_language": "en"})
+    assert command._languages(back) == {"source": "en", "target": "fr"}
 
 
 def test_resumed_synthesis_refuses_other_settings(folder, tmp_path, caplog):

@@ -341,14 +341,14 @@ def test_joined_pairs_become_one_pair(pairs, layer, sampling):
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
     plain = tokens_of(list(training_batches(pairs, layer, batch_tokens=400).epoch(3)))
     batches = training_batches(pairs, layer, joining, sampling, 1, 400)
-    found = tokens_of(list(batches.epoch(3)))
+    joint = tokens_of(list(batches.epoch(3)))
     joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
     assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
     assert {len(others) for others in joined.values()} == {1, 2}
-    assert sorted([*found, *(other for others in joined.values() for other in others)]) == sorted(plain)
+    assert sorted([*joint, *(other for others in joined.values() for other in others)]) == sorted(plain)
     if not sampling:
         texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}
-        for first, (source, target) in found.items():
+        for first, (source, target) in joint.items():
             group = [first, *joined.get(first, ())]
             expected = layer.prepare_pair(*(" ".join(texts[number][side] for number in group) for side in range(2)))
             assert layer.tokenizers.source.decode([source])[0] == expected[0]

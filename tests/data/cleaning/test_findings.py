@@ -24,14 +24,14 @@ COPIES, REPEATED = [(en, en) for en, _ in GOOD[30:40]], GOOD[50:60]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    shifted = [(GOOD[place][0], GOOD[place + 700][1]) for place in range(60, 100)]
+    shifted = [(GOOD[index][0], GOOD[index + 700][1]) for index in range(60, 100)]
     for split, pairs in (
         ("train", [*COPIES, *GOOD[100:], *shifted, *REPEATED, *REPEATED]),
         ("valid", GOOD[:20]),
         ("test", GOOD[20:40]),
     ):
-        for place, side in enumerate(("xx", "yy")):
-            (folder / f"{split}.{side}").write_text("".join(f"{pair[place]}\n" for pair in pairs))
+        for index, side in enumerate(("xx", "yy")):
+            (folder / f"{split}.{side}").write_text("".join(f"{pair[index]}\n" for pair in pairs))
     return folder
 
 

@@ -27,7 +27,7 @@ def test_compare_languages_finds_other_language():
     ours = BatchLanguageIdentifier()
     others, margins = CorpusSide("deu_Latn", ours).compare_languages(TEXTS[:3])
     assert (margins > 0).tolist() == [True, False, True]
-    assert [ours.labels[others[place]] for place in (0, 2)] == ["en", "fr"]
+    assert [ours.labels[others[index]] for index in (0, 2)] == ["en", "fr"]
     assert CorpusSide("de_AT", ours).checks_language and not CorpusSide("tlh", ours).checks_language
 
 

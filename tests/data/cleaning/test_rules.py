@@ -78,9 +78,9 @@ def test_duplicate_rule_keeps_first_pair():
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
 @example((0, 0), (-(2**63), 0))  # which differ in one bit
-def test_combined_hash_distinguishes_pairs(one, other):
-    first, second = combined_hash(*np.array([one, other], dtype=np.int64).T)
-    assert (first == second) == (one == other)
+def test_combined_hash_distinguishes_pairs(pair, other_pair):
+    first, second = combined_hash(*np.array([pair, other_pair], dtype=np.int64).T)
+    assert (first == second) == (pair == other_pair)
 
 
 def _is_boilerplate(keys, row):
@@ -99,15 +99,15 @@ def test_find_boilerplate_equals_brute_force():
     for number in (0, 1, 300, 1200):
         # A few texts are frequent, and so are a few of their translations.
         keys = np.minimum(random.zipf(1.6, (number, 2)), 40).astype(np.int64)
-        found = find_boilerplate(keys).tolist()
-        assert found == [_is_boilerplate(keys, row) for row in range(number)]
-        seen |= set(found)
+        is_boilerplate = find_boilerplate(keys).tolist()
+        assert is_boilerplate == [_is_boilerplate(keys, row) for row in range(number)]
+        seen |= set(is_boilerplate)
     assert seen == {False, True}
 
 
 def test_find_boilerplate_at_limits():
     def pairs(repeats, variety):
-        return np.array([(7, 100 + place % variety) for place in range(repeats)])
+        return np.array([(7, 100 + index % variety) for index in range(repeats)])
 
     assert find_boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()
     assert not find_boilerplate(pairs(MIN_REPEATS - 1, MIN_TRANSLATIONS + 3)).any()
@@ -124,8 +124,8 @@ def test_length_deviations_depend_on_length_class():
     usual[[0, 1, 5, 6]] = 1.2, -1.2, 1.2, -1.2  # which is not unusual in short texts
     pairs = np.stack([lengths, 2 * lengths * np.exp(usual)], axis=1).round().astype(np.int32)
     deviations = length_deviations(pairs, len(pairs))
-    found = np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
-    assert {5, 6} == set(found.tolist()) & {0, 1, 5, 6} and len(found) < 40
+    outliers = np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
+    assert {5, 6} == set(outliers.tolist()) & {0, 1, 5, 6} and len(outliers) < 40
     assert np.sign(deviations[[5, 6]]).tolist() == [1, -1]
     # Held-out pairs are judged, but nothing is learned from them.
     more = np.concatenate([pairs, np.tile([[100, 10_000]], (30_000, 1))]).astype(np.int32)

@@ -63,7 +63,7 @@ def test_config_lists_all_rules_in_order():
 
 def test_each_fault_is_matched_by_its_rule(table):
     config = table([*GOOD, *FAULTS.values()])
-    assert find(config) == {rule: [len(GOOD) + place] for place, rule in enumerate(FAULTS)}
+    assert find(config) == {rule: [len(GOOD) + index] for index, rule in enumerate(FAULTS)}
 
 
 @pytest.mark.parametrize("rule", FAULTS)
@@ -76,19 +76,19 @@ def test_translation_rule_is_only_in_strict_cleaning(table):
     random = np.random.default_rng(3)
     rows = random.choice(len(GOOD), 60, replace=False)
     pairs = list(GOOD)
-    for row, other in zip(rows, np.roll(rows, 1), strict=True):
-        pairs[row] = GOOD[row][0], GOOD[other][1]
+    for row, other_row in zip(rows, np.roll(rows, 1), strict=True):
+        pairs[row] = GOOD[row][0], GOOD[other_row][1]
     assert find(table(pairs)) == {}
-    found = set(find(table(pairs, cleaning="strict"))["translation"])
+    matches = set(find(table(pairs, cleaning="strict"))["translation"])
     # Some of them share three of four parts by chance.
-    assert len(found & set(rows.tolist())) >= 42 and len(found - set(rows.tolist())) <= 3
+    assert len(matches & set(rows.tolist())) >= 42 and len(matches - set(rows.tolist())) <= 3
 
 
 def test_boilerplate_rule_matches_uncommon_translations(table):
-    noise = [("Read more about it here.", GOOD[20 * place][1]) for place in range(60)]
+    noise = [("Read more about it here.", GOOD[20 * index][1]) for index in range(60)]
     usual = [("Read more about it here.", "Lies hier mehr darüber.")] * 30
-    found = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
-    assert found == {"boilerplate": list(range(len(GOOD), len(GOOD) + 60))}
+    matches = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
+    assert matches == {"boilerplate": list(range(len(GOOD), len(GOOD) + 60))}
 
 
 def test_rules_accept_near_misses(table):
@@ -144,8 +144,8 @@ def test_copies_are_kept_if_languages_are_equal(table, source, target, cleaning)
     cased = [(en.lower(), en) for en, _ in GOOD[1::3]]
     copies = [(en, en) for en, _ in GOOD[2::3]]
     settings = {"source_language": source, "target_language": target, "source_column": "en", "target_column": "de"}
-    found = find(table([*corrections, *cased, *copies], cleaning=cleaning, **settings))
-    assert found.keys() <= {"duplicate"}
+    matches = find(table([*corrections, *cased, *copies], cleaning=cleaning, **settings))
+    assert matches.keys() <= {"duplicate"}
     assert find(table([*GOOD, FAULTS["copy"]], cleaning=["copy"], **settings)) == {"copy": [len(GOOD)]}
     assert table((), **settings).without_rule("letters") == "data.cleaning=[default,-letters]"
 

@@ -67,7 +67,7 @@ def test_ibm_model_scores_equal_plain_python(monkeypatch):
     expected = np.add(_scores_by_hand(*stems), _scores_by_hand(*stems[::-1]))
     scores, lengths = model.scores(model.learned, is_learned=True)
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
-    assert lengths.tolist() == [len(one) + len(other) for one, other in zip(*stems, strict=True)]
+    assert lengths.tolist() == [len(source) + len(target) for source, target in zip(*stems, strict=True)]
     assert scores[-1] == 0 == lengths[-1]  # words of a single pair are unknown
 
 
