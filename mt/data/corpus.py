@@ -33,7 +33,7 @@ from mt.core.language import Direction
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
 from mt.data.readers import READERS, check_input_files
-from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
+from mt.data.split import Split, SplitReport, drop_shared_sentences, hold_out, log_repetitions
 from mt.text.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
     # Corpora often repeat sentences of the first one. With several directions, a language can be on either side.
     evaluated = [*evaluation.values(), *(map(_swap_sides, evaluation.values()) if len(firsts) > 1 else ())]
     for number in range(len(firsts) == 1, len(training)):
-        training[number], dropped = without_shared_sentences(training[number], evaluated)
+        training[number], dropped = drop_shared_sentences(training[number], evaluated)
         report[number] = report[number].with_dropped(dropped)
     if warn:
         log_repetitions(concatenate(training), evaluation)

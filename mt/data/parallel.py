@@ -79,9 +79,9 @@ class ProcessPool:
         try:
             sys.modules["__main__"] = ModuleType("__main__")
             with blocking_ctrl_c():
-                return partial(_result, self._executor.submit(_call, item))
+                return partial(_wait_for_result, self._executor.submit(_run_work, item))
         except BrokenExecutor:
-            raise _process_ended() from None
+            raise _dead_process_error() from None
         finally:
             sys.modules["__main__"] = main
 
@@ -105,18 +105,18 @@ def _prepare_process(work: Callable[[Any], Any]) -> None:
     end_with_parent()
 
 
-def _call(item: Any) -> Any:
+def _run_work(item: Any) -> Any:
     return _work(item)
 
 
-def _result(future: Future[Any]) -> Any:
+def _wait_for_result(future: Future[Any]) -> Any:
     try:
         return future.result()
     except BrokenExecutor:
-        raise _process_ended() from None
+        raise _dead_process_error() from None
 
 
-def _process_ended() -> RunError:
+def _dead_process_error() -> RunError:
     return RunError(
         "a process that prepared the data has ended; if no error is shown above, the machine has probably run out of "
         "memory: free some, and start again"

@@ -252,7 +252,7 @@ class SampleMaker:
         return SampleMaker, self._arguments
 
     @property
-    def is_off(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether every sample equals the encoded pair."""
         return not self._samplers and self.augmentation is None
 

@@ -275,7 +275,7 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
             )  # fmt: skip
 
 
-def without_shared_sentences(
+def drop_shared_sentences(
     pairs: datasets.Dataset, others: Sequence[datasets.Dataset]
 ) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
     """Drop the pairs whose source or target occurs in other pairs.

@@ -99,7 +99,7 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
 
 
 @dataclass(frozen=True)
-class Job:
+class SynthesisJob:
     """A table to write."""
 
     output: Path
@@ -113,7 +113,7 @@ class Job:
     done: TableProgress | None
     """The progress of a finished table; None if the table is not finished."""
 
-    def row(self, number: int, line: str, translation: ScoredText) -> bytes | str:
+    def to_row(self, number: int, line: str, translation: ScoredText) -> bytes | str:
         """Return the row of a pair, or the reason for skipping the pair.
 
         Args:
@@ -149,7 +149,7 @@ def synthesize(config: SynthesisConfig) -> None:
 
 def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
     """Do the work of one worker. Only the main process reads the lines and writes the table."""
-    jobs: list[Job] = []  # remains empty except on the main process
+    jobs: list[SynthesisJob] = []  # remains empty except on the main process
 
     def is_unfinished() -> bool:
         jobs.append(_prepare_job(config))
@@ -171,13 +171,13 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
     run_with_workers(workers, translator, lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
 
 
-def _prepare_job(config: SynthesisConfig) -> Job:
+def _prepare_job(config: SynthesisConfig) -> SynthesisJob:
     """Read the lines to translate, and check the settings, the runs and an existing table.
 
     Raises:
         InputError: One of these cannot be used.
     """
-    languages = _languages(config)
+    languages = _pair_languages(config)
     output = Path(config.output)
     side: Side = "target" if config.method == "back_translation" else "source"
     keys: dict[Side, frozenset[int]] = dict.fromkeys(OPPOSITE, frozenset())
@@ -198,15 +198,15 @@ def _prepare_job(config: SynthesisConfig) -> Job:
     conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
     conditions |= {f"model of {folder}": open_folder(folder).checksum() for folder in as_folders(config.run)}
     conditions |= {f"lines of the {side} side": lines.sha256}
-    return Job(output, lines, conditions, side, languages, keys, finished_progress(output, conditions))
+    return SynthesisJob(output, lines, conditions, side, languages, keys, finished_progress(output, conditions))
 
 
-def _log_counts(job: Job, done: TableProgress) -> None:
+def _log_counts(job: SynthesisJob, done: TableProgress) -> None:
     reasons = "".join(f", {count:,} skipped: {reason}" for reason, count in done.left_out.items())
     logger.info("%s: %s lines translated, %s pairs%s", job.output, f"{done.lines:,}", f"{done.pairs:,}", reasons)
 
 
-def _languages(config: SynthesisConfig) -> dict[Side, str]:
+def _pair_languages(config: SynthesisConfig) -> dict[Side, str]:
     """Return the language of each side of the pairs.
 
     With back-translation, the lines are the targets, so the direction of the pairs is opposite to that of the run.
@@ -214,11 +214,11 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     Raises:
         InputError: The runs have several directions, or an unknown one.
     """
-    source, target = direction = _direction(as_folders(config.run)[0], config.asked)
+    source, target = direction = _run_direction(as_folders(config.run)[0], config.asked)
     if UNKNOWN_LANGUAGE in direction:
         raise InputError(f"run={format_value(config.run)}: set source_language and target_language")
     for folder in as_folders(config.run):
-        if (other := _direction(folder, config.asked)) != direction:
+        if (other := _run_direction(folder, config.asked)) != direction:
             hint = f"the first run translates {source}→{target}; give runs of one direction"
             raise InputError(f"run={folder} translates {'→'.join(other)}, but {hint}")
     if config.input is not None and language_suffix(config.input) == target:
@@ -231,13 +231,13 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     return {"source": source, "target": target}
 
 
-def _direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
+def _run_direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
     """Return the direction of a run. If the languages of the model are unknown, return those of the settings."""
     source, target = choose_direction(read_description(Path(folder)).layers, asked, folder)
     return (asked.source or source, asked.target or target) if source == UNKNOWN_LANGUAGE else (source, target)
 
 
-def _translate(job: Job, translator: Translator) -> TableProgress:
+def _translate(job: SynthesisJob, translator: Translator) -> TableProgress:
     """Translate the remaining lines, one window at a time, and write the table and its provenance. Return the progress.
 
     Raises:
@@ -252,7 +252,7 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
                 rows: list[bytes] = []
                 translations = translator.hypotheses(window, numbers)
                 for number, line, (best,) in zip(numbers, window, translations, strict=True):
-                    if isinstance(row := job.row(number + 1, line, best), bytes):
+                    if isinstance(row := job.to_row(number + 1, line, best), bytes):
                         rows.append(row)
                     else:
                         done.left_out[row] = done.left_out.get(row, 0) + 1
@@ -304,12 +304,12 @@ def find_fault(line: str, translation: str, languages: tuple[str, str]) -> str |
         return "broken characters"
     if normal_form(translation) == normal_form(line):
         return "copy of the line"
-    times = _repeats(translation, languages[1])
-    if times >= MIN_LOOP_REPEATS and times > _repeats(line, languages[0]):
+    times = _count_repeats(translation, languages[1])
+    if times >= MIN_LOOP_REPEATS and times > _count_repeats(line, languages[0]):
         return "loop"
     return None
 
 
-def _repeats(text: str, language: str) -> int:
+def _count_repeats(text: str, language: str) -> int:
     """Return the maximum number of consecutive repetitions of words, or of characters in languages without spaces."""
     return max_repeats(text.split() if writes_spaces(language) else text)

@@ -44,7 +44,7 @@ def read_file_lines(path: Path) -> LineSource:
         raise InputError(f"input={path}: a pipe can be read only once; give a file")
     if suffix := pair_suffix(path):
         raise InputError(f"input={path}: {suffix} is a table; give a file with only the text, a sentence on each line")
-    lines = _lines(lambda: text_lines(path))
+    lines = _line_source(lambda: text_lines(path))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty; give a file with lines to translate")
     return lines
@@ -76,7 +76,7 @@ def load_run_corpus(run: Path) -> Corpus:
 
 def read_corpus_lines(corpus: Corpus) -> LineSource:
     """Return the training sources, without the corpus tag of synthetic lines."""
-    return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, "source")))
+    return _line_source(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, "source")))
 
 
 def held_out_keys(corpus: Corpus) -> dict[Side, frozenset[int]]:
@@ -87,7 +87,7 @@ def held_out_keys(corpus: Corpus) -> dict[Side, frozenset[int]]:
     }
 
 
-def _lines(read: Callable[[], Iterator[str]]) -> LineSource:
+def _line_source(read: Callable[[], Iterator[str]]) -> LineSource:
     """Count the lines and compute their checksum."""
     count, digest = 0, hashlib.sha256()
     for line in read():

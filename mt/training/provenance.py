@@ -218,7 +218,7 @@ def resolved_settings(
         "pairs": {
             **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
             "translated at each validation": len(evenly_spaced_pairs(data.corpus.valid, settings.valid_bleu_pairs)),
-            "longer than a batch": batches.longer_than_a_batch,
+            "longer than a batch": batches.num_oversized_pairs,
         },
     }
 

@@ -179,7 +179,7 @@ class Trainer:
             f"{updates:,}",
             f"{epochs:,.2f}",
         )
-        if (long_pairs := self.batches.longer_than_a_batch) and not self.batches.packed_shape:
+        if (long_pairs := self.batches.num_oversized_pairs) and not self.batches.packed_shape:
             logger.warning(
                 "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself. If memory "
                 "runs out, set a smaller data.max_length",

@@ -262,9 +262,9 @@ def test_languages_of_model_without_languages_come_from_settings(folder, tmp_pat
     monkeypatch.setattr(command, "choose_direction", lambda *_: (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE))
     back = config(folder, tmp_path / "back.jsonl")
     with pytest.raises(InputError, match="set source_language and target_language"):
-        command._languages(back)
+        command._pair_languages(back)
     back = back.model_copy(update={"source_language": "fr", "target_language": "en"})
-    assert command._languages(back) == {"source": "en", "target": "fr"}
+    assert command._pair_languages(back) == {"source": "en", "target": "fr"}
 
 
 def test_resumed_synthesis_refuses_other_settings(folder, tmp_path, caplog):

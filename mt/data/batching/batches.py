@@ -120,7 +120,7 @@ class TrainingBatches:
         chosen = rows[:: len(rows) // GROWTH_ROWS + 1]
         chosen = chosen[[row not in plan.joined for row in chosen.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        sampled = sample_lengths(self._draw(0, chosen)())
+        sampled = sample_lengths(self._start_sampling(0, chosen)())
         growth = (sampled.sum(axis=1) + 1) / (lengths[:, chosen].sum(axis=1) + 1)
         shares = max(1, len(plan.batches)) * self._workers.size
         return PackedShape.from_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
@@ -132,11 +132,11 @@ class TrainingBatches:
             number: The epoch, from 0.
             start: The number of batches to skip. They are not computed, except those in the window of batch ``start``.
         """
-        if self.packed_shape or not self._make_samples.is_off:
+        if self.packed_shape or not self._make_samples.is_identity:
             yield from self._sampled_epoch(number, start)
             return
         for batch in self._plan(number).batches[start:]:
-            yield collate_table(self._encoded_rows(self._own_share(batch)))
+            yield collate_table(self._encoded_rows(self._local_share(batch)))
 
     def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch, as ``epoch`` does, if pairs are augmented, sampled or packed.
@@ -144,7 +144,7 @@ class TrainingBatches:
         For each window, every worker samples a part of the pairs, the workers gather all parts, and every worker
         computes the same division into batches. Collective: all workers have to call this.
         """
-        windows = _windows(self._plan(epoch).batches)
+        windows = _divide_into_windows(self._plan(epoch).batches)
         end = 0
         for number, window in enumerate(windows):
             first, end = end, end + len(window)
@@ -152,8 +152,8 @@ class TrainingBatches:
                 continue
             parts = self._prefetched.pop((epoch, number), None)
             if parts is None:
-                rows = self._own_rows(epoch, number)
-                parts = [self._draw(epoch, part) for part in self._divide_window(rows, len(window))]
+                rows = self._local_rows(epoch, number)
+                parts = [self._start_sampling(epoch, part) for part in self._divide_window(rows, len(window))]
             local = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
             samples = pyarrow.concat_tables(self._workers.gather_objects(local)).combine_chunks()
             divide = divide_evenly if self.packed_shape else replan
@@ -162,13 +162,13 @@ class TrainingBatches:
             # While the batches of this window are yielded, the pairs of the next window are sampled: one part with each
             # batch. Parts for other processes are larger and start with the first batches, so that they end in time.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
-            rows = self._own_rows(*next_window)
+            rows = self._local_rows(*next_window)
             ahead: list[Callable[[], pyarrow.Table]] = []
             remaining = iter(self._divide_window(rows, len(window)))
             for index, batch in enumerate(batches, first):
-                ahead += [self._draw(next_window[0], part) for part in islice(remaining, 1)]
+                ahead += [self._start_sampling(next_window[0], part) for part in islice(remaining, 1)]
                 if index >= start:
-                    share = samples.take(self._own_share(batch))
+                    share = samples.take(self._local_share(batch))
                     yield pack(share, self.packed_shape) if self.packed_shape else collate_table(share)
             self._prefetched = {next_window: ahead}
 
@@ -181,13 +181,13 @@ class TrainingBatches:
         """
         return np.array_split(rows, -(-batches // PART_BATCHES) if self._settings.processes else batches)
 
-    def _own_share(self, rows: np.ndarray) -> np.ndarray:
+    def _local_share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
 
-    def _own_rows(self, epoch: int, window: int) -> np.ndarray:
+    def _local_rows(self, epoch: int, window: int) -> np.ndarray:
         """Return the rows of a window that this worker samples; none for an epoch without pairs, which has no
         window."""
-        windows = _windows(self._plan(epoch).batches)
+        windows = _divide_into_windows(self._plan(epoch).batches)
         rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
@@ -195,7 +195,7 @@ class TrainingBatches:
         """Return the encoded pairs of rows (B,) before augmentation and sampling, with the columns of SAMPLES."""
         return self._encoded[rows].cast(SAMPLES).combine_chunks()
 
-    def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
+    def _start_sampling(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
         """Start to draw the samples of rows (B,) in an epoch, in another process if there is one.
 
         Args:
@@ -247,7 +247,7 @@ class TrainingBatches:
         return len(self._plan(number).batches)
 
     @property
-    def longer_than_a_batch(self) -> int:
+    def num_oversized_pairs(self) -> int:
         """The number of pairs with more than ``batch_tokens`` tokens on a side. Each of them is a batch by itself."""
         return int((encoded_lengths(self._pairs).max(axis=0) > self._settings.batch_tokens).sum())
 
@@ -289,7 +289,7 @@ def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator
         yield collate_table(encoded[rows])
 
 
-def _windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
+def _divide_into_windows(plan: list[np.ndarray]) -> list[list[np.ndarray]]:
     """Divide the batches of an epoch, in order, into windows of about equal size with at most MAX_WINDOW_BATCHES."""
     count = -(-len(plan) // MAX_WINDOW_BATCHES)
     return [plan[len(plan) * number // count : len(plan) * (number + 1) // count] for number in range(count)]

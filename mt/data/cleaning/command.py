@@ -66,10 +66,10 @@ def clean(config: CleaningConfig) -> None:
     kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
     reasons = (
         {"rule": rule, "score": None if score is None else round(score, 3)}
-        for rule, score in map(findings.reason, dropped.tolist())
+        for rule, score in map(findings.rule_and_score, dropped.tolist())
     )
     counts = {split: findings.counts(split) for split in findings.sizes}
-    examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
+    examples = {rule: _select_examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
     values = {
         "title": f"Cleaning of {findings.sizes['train']:,} pairs",
         "direction": "→".join(languages),
@@ -115,7 +115,9 @@ def _write_pairs(
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
+def _select_examples(
+    findings: CleaningFindings, corpus: Corpus, rule: int
+) -> list[dict[str, int | float | str | None]]:
     """Return up to EXAMPLES training pairs that a rule matches, evenly spaced, for the report.
 
     Args:
@@ -131,7 +133,7 @@ def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dic
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
     examples = []
     for row, pair in zip(rows.tolist(), corpus.train.select(rows), strict=True):
-        _, score = findings.reason(row)
+        _, score = findings.rule_and_score(row)
         examples.append(
             {
                 "number": pair["id"] + 1,

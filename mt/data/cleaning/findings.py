@@ -73,7 +73,7 @@ class CleaningFindings:
         """Record that a rule matches the pairs in some rows. Pairs that an earlier rule matches are unchanged."""
         self.rule_numbers[rows[self.rule_numbers[rows] == 0]] = self.rules.index(rule) + 1
 
-    def reason(self, row: int) -> tuple[str, float | None]:
+    def rule_and_score(self, row: int) -> tuple[str, float | None]:
         """Return the rule that matches a training pair, and the score of the pair; None if the rule has no scores.
 
         A rule must match the pair.

@@ -86,7 +86,7 @@ class PairBatch:
         return np.stack([letters.characters for letters in self.letters], axis=1)
 
     @cached_property
-    def other_languages(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def language_comparisons(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The results of ``CorpusSide.compare_languages`` for the sources and for the targets: the index of the
         likeliest other language of each text (N,), and its margin (N,)."""
         return list(map(CorpusSide.compare_languages, self.sides, self.texts))
@@ -95,12 +95,12 @@ class PairBatch:
     def margins(self) -> np.ndarray:
         """(N,) float32: the larger one of the margins of source and target. A margin is the log-likelihood ratio of the
         likeliest other language and the right language."""
-        return np.maximum(*(margins for _, margins in self.other_languages))
+        return np.maximum(*(margins for _, margins in self.language_comparisons))
 
     @property
     def is_swapped(self) -> np.ndarray:
         """(N,) bool: whether the source is in the target language and the target in the source language."""
-        (sources, source_margins), (targets, target_margins) = self.other_languages
+        (sources, source_margins), (targets, target_margins) = self.language_comparisons
         source, target = self.sides
         is_source_swapped = (source_margins > 0) & target.is_own_language(sources)
         return is_source_swapped & (target_margins > 0) & source.is_own_language(targets)
@@ -206,11 +206,12 @@ def _may_be_converted(number: int, other: int) -> bool:
     if high - low == HOURS_PER_HALF_DAY and high <= HOURS_PER_DAY:
         return True
     return low >= MIN_CONVERTED and any(
-        _round_like(high, low * factor) == high or _round_like(low, high / factor) == low for factor in CONVERSIONS
+        _round_to_digits_of(high, low * factor) == high or _round_to_digits_of(low, high / factor) == low
+        for factor in CONVERSIONS
     )
 
 
-def _round_like(number: int, value: float) -> int:
+def _round_to_digits_of(number: int, value: float) -> int:
     """Round a value to the number of digits that ``number`` has before its trailing zeros, and at least to
     MIN_CONVERTED_DIGITS."""
     digits = max(MIN_CONVERTED_DIGITS, len(str(number).rstrip("0")))
@@ -252,7 +253,7 @@ def _is_copy(batch: PairBatch) -> np.ndarray:
 
 
 def _is_in_foreign_language(batch: PairBatch) -> np.ndarray:
-    _, margins = zip(*batch.other_languages, strict=True)
+    _, margins = zip(*batch.language_comparisons, strict=True)
     return np.logical_or(
         *map(CorpusSide.is_foreign_language, batch.sides, batch.texts, batch.texts[::-1], batch.letters, margins)
     )

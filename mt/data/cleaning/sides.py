@@ -91,7 +91,7 @@ class BatchLanguageIdentifier:
 
         An additive constant of each text is omitted, so only differences between labels are meaningful.
         """
-        keys, counts = np.unique(self._features(texts), return_counts=True)
+        keys, counts = np.unique(self._extract_features(texts), return_counts=True)
         text, feature = np.divmod(keys, len(self._weights))
         scores = np.zeros((len(texts), len(self.labels)), dtype=np.float32)
         if len(keys):
@@ -106,13 +106,13 @@ class BatchLanguageIdentifier:
             scores[text[first]] = sums.numpy() + self._prior
         return scores
 
-    def _features(self, texts: Sequence[str]) -> np.ndarray:
+    def _extract_features(self, texts: Sequence[str]) -> np.ndarray:
         """Return the features of all texts, (F,) int64: one value for each occurrence of a feature in a text.
 
         A value is the index of the text times the number of features, plus the index of the feature. The automaton of
         py3langid runs on all texts in parallel: each step reads one byte of every text that is long enough.
         """
-        encoded = [_encode(text) for text in texts]
+        encoded = [_normalized_bytes(text) for text in texts]
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         order = np.argsort(-lengths, kind="stable")
         starts = row_starts(lengths)[order]
@@ -128,7 +128,7 @@ class BatchLanguageIdentifier:
         return np.concatenate(features)
 
 
-def _encode(text: str) -> bytes:
+def _normalized_bytes(text: str) -> bytes:
     """Return the first MAX_IDENTIFIED_BYTES of a text, normalized as by py3langid."""
     text = text[:MAX_IDENTIFIED_BYTES]
     text = text.lower() if text.isupper() else text

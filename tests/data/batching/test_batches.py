@@ -283,7 +283,7 @@ def test_processes_make_same_batches(pairs, layer, small_windows, sampling, augm
     with contextlib.closing(batches):
         assert rows_of(batches.epoch(0, 7)) == rows_of(alone.epoch(0, 7))
         started = pool_processes() - before
-        assert bool(started) is not batches._make_samples.is_off
+        assert bool(started) is not batches._make_samples.is_identity
         assert rows_of(batches.epoch(1)) == rows_of(alone.epoch(1))
     assert not started & pool_processes()
 
