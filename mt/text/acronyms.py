@@ -49,7 +49,7 @@ class Acronyms(Phenomenon):
         }
         return {"translated_capitals": sorted(emphasized | translated)}
 
-    def find(self, text: str, side: int, syntax: str) -> list[Span]:
+    def find_values(self, text: str, side: int, syntax: str) -> list[Span]:
         spans, known = acronym_spans(text), self.layer.config.translated_capitals
         if label := LABEL.match(text):
             is_word = is_listed(label[1].lower(), self.layer.source_language)

@@ -127,18 +127,18 @@ class Casing(Phenomenon):
         "capitals": lambda source, target, language, random: (uppercase_random_words(source, random, language), target),
     }
 
-    def take(self, segment: Segment, request: Request | None = None) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request | None = None) -> list[Segment]:
         case, text = detect_case(segment.text), segment.text
         if case in (Case.UPPER, Case.TITLE):
             text = to_sentence_case(text, self.layer.source_language)
-        return [segment.changed(text=text, case=case)]
+        return [segment.evolve(text=text, case=case)]
 
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+    def prepare_pair(self, source: Segment, target: str) -> tuple[Segment, str]:
         if is_uppercase(target):
             target = to_sentence_case(target, self.layer.target_language)
-        return self.take(source)[0], target
+        return self.prepare_segment(source)[0], target
 
-    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+    def restore(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
         if segment.case is not Case.UPPER:
             return parts
         return [to_uppercase(part, self.layer.target_language) for part in parts]

@@ -42,15 +42,15 @@ class Characters(Phenomenon):
             FamiliarCharacters(layer.tokenizers.target, layer.target_language, symbols),
         )
 
-    def find(self, text: str, side: int, syntax: str) -> list[Span]:
+    def find_values(self, text: str, side: int, syntax: str) -> list[Span]:
         return self._characters[side].unfamiliar(text)
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
-        return [segment.changed(text=self._characters[0].replace_lookalikes(segment.text))]
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
+        return [segment.evolve(text=self._characters[0].replace_lookalikes(segment.text))]
 
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
-        text, written = map(self._characters[0].replace_lookalikes, (source.text, source.written))
-        return source.changed(text=text, written=written), target
+    def prepare_pair(self, source: Segment, target: str) -> tuple[Segment, str]:
+        text, written = map(self._characters[0].replace_lookalikes, (source.text, source.original))
+        return source.evolve(text=text, original=written), target
 
 
 def find_rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDescription | None) -> dict[str, int]:

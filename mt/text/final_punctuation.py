@@ -41,15 +41,15 @@ class FinalPunctuation(Phenomenon):
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         return {"final_marks": learn_final_marks(pairs(), language)} if writes_spaces(language) else {}
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         marks, language = self.layer.config.final_marks, self.layer.source_language
         added = choose_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
         if EDGE_MARK.match(segment.after):  # a clause is no question
             added = added and next(iter(marks))
-        return [segment.changed(text=segment.text + added, added=added)]
+        return [segment.evolve(text=segment.text + added, added_punctuation=added)]
 
-    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        if not segment.added:
+    def restore(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        if not segment.added_punctuation:
             return parts
         start, end = span_without_final_mark(translation)
         return [""] * start + parts[start:end] + [""] * (len(parts) - end)

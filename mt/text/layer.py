@@ -149,19 +149,21 @@ class TextLayer:
 
         tag, line = split_tag(line, () if elements else self.config.tags)
         request = Request(find, elements, split, correct, max_tokens, tag)
-        return self._prepared([Segment(line, written=line)], self.phenomena, request)
+        return self._prepared([Segment(line, original=line)], self.phenomena, request)
 
     def _prepared(self, segments: list[Segment], phenomena: Sequence[Phenomenon], request: Request) -> list[Segment]:
         for phenomenon in phenomena:
-            segments = [new for old in segments for new in (phenomenon.take(old, request) if old.text else (old,))]
+            segments = [
+                new for old in segments for new in (phenomenon.prepare_segment(old, request) if old.text else (old,))
+            ]
         after_values = self.phenomena[PHENOMENA.index(Sentences) :]
         for nested in (nested for segment in segments for nested in segment.nested.values()):
             nested.segments = self._prepared(nested.segments, after_values, request)
-        return [segment.changed(tag=request.tag if segment.text else "") for segment in segments]
+        return [segment.evolve(tag=request.tag if segment.text else "") for segment in segments]
 
     def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
         """Return the spans of a text that come back whole, in order."""
-        return list(merge_spans([span for own in self.phenomena for span in own.find(text, side, syntax)], text))
+        return list(merge_spans([span for own in self.phenomena for span in own.find_values(text, side, syntax)], text))
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""
@@ -196,11 +198,11 @@ class TextLayer:
     def replacements(self, segment: Segment, translation: str) -> list[str]:
         """Return the replacement of each character of a translation, without the edges of the segment."""
         if translation == segment.text:
-            parts = segment.copied
+            parts = segment.copied_characters
         else:
             parts = list(translation)
             for phenomenon in reversed(self.phenomena):
-                parts = phenomenon.put(segment, translation, parts)
+                parts = phenomenon.restore(segment, translation, parts)
         return [segment.by_placeholder.get(part, part) for part in parts]
 
     def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
@@ -257,7 +259,7 @@ class TextLayer:
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
         source = apply_splices(source, sorted(Splice(*value.source, token) for value, token in replaced))
         target = apply_splices(target, sorted(Splice(*value.target, token) for value, token in replaced))
-        prepared = Segment(source, written=source)
+        prepared = Segment(source, original=source)
         for phenomenon in self.phenomena:
-            prepared, target = phenomenon.prepare(prepared, target)
+            prepared, target = phenomenon.prepare_pair(prepared, target)
         return tag + prepared.text, target

@@ -58,7 +58,7 @@ class Parts(Phenomenon):
             ]
         }
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         parts = [segment]
         for _ in range(MAX_DEPTH):
             parts = [new for part in parts for new in self._cut(part)]
@@ -97,8 +97,8 @@ class Parts(Phenomenon):
                 ends = (start, start + 1), (end - 1, end)
                 marks += [span for span in ends if BRACKET_OR_QUOTE.match(segment.text, span[0])]
         if starts := sorted(borders - {0, len(text)}):
-            parts = segment.with_values(marks, are_nested=False).cut([0, *starts])
-            return [replace(part, begins=True, is_continued=False) for part in parts]
+            parts = segment.with_values(marks, are_nested=False).split_at([0, *starts])
+            return [replace(part, is_sentence_start=True, is_continued=False) for part in parts]
         alternatives = [match.span(1) for match in ALTERNATIVE.finditer(text)]
         remarks += [span for span in alternatives if not _is_inside(span[0], remarks)]
         return [segment.with_values(sorted(remarks), are_nested=True) if remarks else segment]

@@ -1,4 +1,4 @@
-"""A segment of a source line on its way through the text layer, and the interface of the phenomena that prepare it."""
+"""The segments of a source line, and the interface of the phenomena that prepare them for the model."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,109 +30,116 @@ class Case(Enum):
 
 
 class Correction(NamedTuple):
-    """A corrected word: its position in the corrected text, and the misspelled word that was typed."""
+    """A corrected typing error."""
 
     start: int
     end: int
-    """The position of the word in the corrected text."""
+    """The start and end of the correct word in the corrected text."""
     typed: str
+    """The misspelled word."""
 
 
-class Nested(str):
-    """A text inside a sentence, as it is written, that is translated by itself. The model does not read this value."""
+class NestedText(str):
+    """A text inside a sentence that is translated by itself, such as a remark in brackets.
+
+    It is a value of the sentence. Its placeholder is hidden from the model, as those of brackets are.
+    """
 
     segments: "list[Segment]"
-    """Its segments."""
 
 
 class Term(str):
-    """A term as the source has it, which is a value of the text layer, with its target forms."""
+    """A glossary term in the spelling of the source, which is a value of the segment."""
 
     forms: tuple[str, ...]
-    plain: str
-    """The term as the model reads it: as it is written or, if the glossary has it in another casing, as there."""
+    """Its target forms."""
+    model_text: str
+    """The text that the model reads: the term in the casing of the glossary."""
 
-    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "") -> Self:
-        term = super().__new__(cls, written)
+    def __new__(cls, source_text: str, forms: tuple[str, ...], model_text: str = "") -> Self:
+        term = super().__new__(cls, source_text)
         term.forms = forms
-        term.plain = plain or written
+        term.model_text = model_text or source_text
         return term
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a source line that is translated by itself, mostly a sentence, with all that its restoration needs.
+    """A part of a source line that is translated by itself, usually a sentence, with data to restore its translation.
 
-    Until its edges are split off, all its values have ``placeholder(0)``, and all terms ``placeholder(-1)``.
+    Until ``Edges`` has prepared the segment, all values have ``placeholder(0)``, and all terms ``placeholder(-1)``.
+    Afterwards, each has a placeholder of its own.
     """
 
     text: str
-    """The prepared text, the tokenizer's input; "": the segment has nothing to translate, only ``before``."""
+    """The prepared text with placeholders; "" if only ``before`` is left, so that nothing is translated."""
     values: tuple[str, ...] = ()
     """The values of the text's placeholders, in order."""
-    written: str = ""
-    """The text with its placeholders, before it was lowercased and corrected."""
+    original: str = ""
+    """The text with its placeholders, before its casing and spelling were changed."""
     case: Case | None = None
     """The case of the whole sentence; None if it is mixed."""
     corrections: tuple[Correction, ...] = ()
     """The corrected typing errors of the text, in order."""
-    added: str = ""
+    added_punctuation: str = ""
     """The final punctuation that was added to the text; "" if none was."""
     before: str = ""
-    """Whitespace and values in front of the text, which come back unchanged."""
+    """Whitespace and values in front of the text. They are copied to the translation."""
     after: str = ""
-    """Whitespace and values behind the text, which come back unchanged."""
+    """Whitespace and values behind the text. They are copied to the translation."""
     is_continued: bool = False
-    """Whether the next segment continues the same sentence, which was too long or had too many values."""
+    """Whether the next segment continues the sentence, because the sentence is too long or has too many values."""
     tag: str = ""
-    """The tag of the target language in front of the line, with its space."""
-    begins: bool = field(default=True, compare=False)
+    """The tag of the target language in front of the line, such as ``<2fr>``, with its space."""
+    is_sentence_start: bool = field(default=True, compare=False)
     """Whether this is the first segment of its sentence."""
     start: int = field(default=0, compare=False)
-    """The position in the line of the column that the segment is a part of."""
+    """The position of the segment's column in the line. Columns are separated by tabs."""
 
     @cached_property
     def source(self) -> str:
-        """The text for the tokenizer: ``masked`` with terms instead of their placeholders."""
-        return self.masked.translate({ord(token): term.plain for token, term in self.terms.items()})
+        """The input of the tokenizer: ``masked`` with the terms in place of their placeholders."""
+        return self.masked.translate({ord(token): term.model_text for token, term in self.terms.items()})
 
     @cached_property
     def masked(self) -> str:
-        """The tag, and the text without the placeholders of anchors."""
+        """The tag, followed by the text without the placeholders of ``anchors``."""
         return self.tag + self.text.translate(str.maketrans("", "", "".join(self.anchors)))
 
     @cached_property
     def anchors(self) -> dict[str, str]:
-        """The placeholders of brackets, quotation marks and nested texts with their values, in the order of ``text``.
-        Word alignment puts them back, as it does with tags."""
+        """Map the placeholders of brackets, quotation marks and nested texts to their values, in the order of ``text``.
+
+        The model does not read these placeholders. Word alignment inserts them into the translation, as it does tags.
+        """
         return {
             token: value
             for token, value in self.by_placeholder.items()
-            if isinstance(value, Nested) or BRACKET.fullmatch(value)
+            if isinstance(value, NestedText) or BRACKET.fullmatch(value)
         }
 
     @property
-    def nested(self) -> dict[str, Nested]:
-        """The placeholders of nested texts with these, in the order of ``text``."""
-        return {token: value for token, value in self.by_placeholder.items() if isinstance(value, Nested)}
+    def nested(self) -> dict[str, NestedText]:
+        """Map the placeholders of nested texts to these texts, in the order of ``text``."""
+        return {token: value for token, value in self.by_placeholder.items() if isinstance(value, NestedText)}
 
     @cached_property
     def terms(self) -> dict[str, Term]:
-        """The placeholders of terms with their terms, in the order of ``text``."""
+        """Map the placeholders of terms to the terms, in the order of ``text``."""
         return {token: value for token, value in self.by_placeholder.items() if isinstance(value, Term)}
 
     @property
     def has_words(self) -> bool:
-        """Whether it has more than terms. Otherwise the model is not asked for a translation."""
+        """Whether the segment has words besides terms. Without, it is translated by the glossary, not by the model."""
         return not self.terms or LETTER.search(self.masked) is not None
 
     @cached_property
     def by_placeholder(self) -> dict[str, str]:
-        """The placeholders of ``text`` with their values, in order."""
+        """Map the placeholders of ``text`` to their values, in order."""
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
     def reorder_symbols(self, translation: str) -> str:
-        """Return a translation with the placeholders of symbols in the order of the source."""
+        """Return a translation with the placeholders of symbols, such as emoji, in the order of the source."""
         symbols = [
             token
             for token, value in self.by_placeholder.items()
@@ -141,85 +148,85 @@ class Segment:
         translated_symbols = [character for character in translation if character in symbols]
         return translation.translate(dict(zip(map(ord, translated_symbols), symbols, strict=True)))
 
-    def changed(self, **fields: Any) -> "Segment":
-        """Return the segment with other values of fields; itself if all are the same, as mostly."""
+    def evolve(self, **fields: Any) -> "Segment":
+        """Return the segment with other values of some fields. If none differs, which is usual, return ``self``."""
         return self if fields.items() <= vars(self).items() else replace(self, **fields)
 
-    def cut(self, starts: Sequence[int]) -> list["Segment"]:
-        """Cut the segment, whose edges are not split off yet, into parts of a sentence.
+    def split_at(self, starts: Sequence[int]) -> list["Segment"]:
+        """Split the segment into parts of its sentence, before ``Edges`` has prepared it.
 
         Args:
-            starts: The position of ``text`` at which each part begins. The first is 0.
+            starts: The position in ``text`` at which each part begins. The first is 0.
         """
         values = iter(self.values)
         return [
             replace(
                 self,
                 text=self.text[start:end],
-                written=self.written[start:end],
+                original=self.original[start:end],
                 values=tuple(islice(values, len(PLACEHOLDER.findall(self.text, start, end)))),
                 before="" if start else self.before,
-                begins=not start,
+                is_sentence_start=not start,
                 is_continued=end < len(self.text),
             )
             for start, end in pairwise([*starts, len(self.text)])
         ]
 
     def with_values(self, spans: Sequence[Span], are_nested: bool) -> "Segment":
-        """Return the segment, before it is lowercased or corrected, with the text of each span as a value.
+        """Replace spans of the text by placeholders, before its casing or spelling is changed, and return the segment.
 
         Args:
-            spans: The spans of ``text``, in order.
-            are_nested: Whether they are nested texts.
+            spans: The spans of ``text``, in order. Their texts become values.
+            are_nested: Whether the values are nested texts.
         """
-        parts = self.cut([0, *chain.from_iterable(spans)])
+        parts = self.split_at([0, *chain.from_iterable(spans)])
         for index in range(1, len(parts), 2):
-            value = Nested(fill_placeholders(parts[index].text, parts[index].values))
-            value.segments = [replace(parts[index], before="", begins=True, is_continued=False)]
+            value = NestedText(fill_placeholders(parts[index].text, parts[index].values))
+            value.segments = [replace(parts[index], before="", is_sentence_start=True, is_continued=False)]
             parts[index] = Segment(placeholder(0), (value if are_nested else str(value),))
         text = "".join(part.text for part in parts)
-        return replace(self, text=text, written=text, values=tuple(chain.from_iterable(part.values for part in parts)))
+        return replace(self, text=text, original=text, values=tuple(chain.from_iterable(part.values for part in parts)))
 
     def flatten(self) -> "Iterator[Segment]":
-        """Yield the segment, then the segments of its nested texts, with theirs."""
+        """Yield the segment, then the segments of its nested texts and of texts nested in these."""
         yield self
         for nested in self.nested.values():
             for segment in nested.segments:
                 yield from segment.flatten()
 
     @property
-    def copied(self) -> list[str]:
-        """The source's spelling of each character of ``text``, for a translation that is a copy of ``text``."""
-        end = len(self.text) - len(self.added)
-        lengths = [1] * end + [0] * len(self.added)
+    def copied_characters(self) -> list[str]:
+        """The original spelling of each character of ``text``, for a translation that is a copy of ``text``."""
+        end = len(self.text) - len(self.added_punctuation)
+        lengths = [1] * end + [0] * len(self.added_punctuation)
         for correction in self.corrections:
             lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
-        return [self.written[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+        return [self.original[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
 
 
 class Request(NamedTuple):
     """The options of preparing one line."""
 
-    find: Callable[[str, Sequence[Span]], list[tuple[Span, str]]]
+    find_values: Callable[[str, Sequence[Span]], list[tuple[Span, str]]]
     """Finds the values of a text, given the spans of its elements."""
     elements: Sequence[Span] = ()
-    """The spans of elements whose tags were removed from the line. Only terms cross the border of one."""
+    """The spans of the elements whose tags were removed from the line. No values but terms cross the edge of one."""
     split: bool = True
-    """Whether to split a line of more sentences than lines of the training text have."""
+    """Whether to split a line with more sentences than usual into sentences."""
     correct: bool = True
     """Whether to correct typing errors."""
     max_tokens: int | None = None
-    """The length in tokens from which a sentence is cut; None: that of nearly all training sources."""
+    """Maximum number of tokens of a sentence that is not split; None: ``long_source`` of the layer's description."""
     tag: str = ""
     """The tag of the target language in front of the line, with its space."""
 
 
 Vary = Callable[[str, str, str, np.random.Generator], tuple[str, str]]
-"""Returns a changed source and target, given a source, its target, the source language and random numbers."""
+"""Returns a variant of a pair, given its source, its target, the source language and a random generator."""
 
 
 Pairs = Callable[[], Iterable[tuple[str, str]]]
-"""Returns training pairs, which are evenly spaced in the corpus."""
+"""Returns a sample of the training pairs, evenly spaced in the corpus."""
 
 
 class LayerState(Protocol):
@@ -233,16 +240,16 @@ class LayerState(Protocol):
 
 
 class Phenomenon:
-    """A phenomenon of text that models do not translate well by themselves, such as casing or typing errors.
+    """A feature of text that models do not translate well by themselves, such as uppercase or typing errors.
 
-    A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs. Its settings and what it has
-    learned are fields of the layer's description in ``mt.storage.model_description``; the settings are in
-    ``mt.config.text``.
+    A ``TextLayer`` applies its phenomena in order. A subclass overrides the methods that it needs. Settings and learned
+    data of a phenomenon are fields of ``TextLayerDescription`` in ``mt.storage.model_description``; the settings are
+    documented in ``mt.config.text``.
     """
 
     variations: ClassVar[dict[str, Vary]] = {}
-    """How pairs are varied, for training and for tests of robustness. The key is the setting of AugmentationConfig for
-    the share of the pairs."""
+    """Functions that plant the phenomenon into pairs, for training and for robustness tests. The key is the field of
+    AugmentationConfig with the share of the pairs."""
 
     def __init__(self, layer: LayerState) -> None:
         self.layer = layer
@@ -252,26 +259,26 @@ class Phenomenon:
         """Learn fields of TextLayerDescription from training pairs with this source language."""
         return {}
 
-    def find(self, text: str, side: int, syntax: str) -> list[Span]:
-        """Return the spans of a text that are not translated and come back whole, in any order. They may overlap.
+    def find_values(self, text: str, side: int, syntax: str) -> list[Span]:
+        """Return the spans of the values of a text: parts that are copied, not translated. They may overlap.
 
         Args:
             text: The text.
             side: 0 for the source language, 1 for the target language.
-            syntax: A key of SYNTAXES, whose placeholders are values, too.
+            syntax: A key of SYNTAXES. Placeholders of this syntax are values, too.
         """
         return []
 
-    def take(self, segment: Segment, request: Request) -> Iterable[Segment]:
-        """Prepare a segment, which is not empty, for the model: change it, cut it, or set a part aside."""
+    def prepare_segment(self, segment: Segment, request: Request) -> Iterable[Segment]:
+        """Prepare a segment with text for the model: change it, split it, or move a part of it to an edge."""
         return [segment]
 
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
-        """Prepare the two sides of a training pair, as far as ``take`` changes words. The pair is not cut."""
+    def prepare_pair(self, source: Segment, target: str) -> tuple[Segment, str]:
+        """Prepare the two sides of a training pair, with those changes of ``prepare_segment`` that do not split it."""
         return source, target
 
-    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        """Undo ``take`` in a translation that is no copy of the source.
+    def restore(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        """Undo ``prepare_segment`` in a translation that is no copy of the source.
 
         Args:
             segment: The prepared segment.
@@ -284,5 +291,5 @@ class Phenomenon:
         return parts
 
     def rejects(self, source: str, translation: str) -> bool:
-        """Return whether a model's output must not be the translation of a source, the text of a segment."""
+        """Return whether a model's output must not be used as the translation of a source, the text of a segment."""
         return False

@@ -50,10 +50,10 @@ sentencex takes time in proportion to the square of the length."""
 class Columns(Phenomenon):
     """Sets aside tabs, bullets and the numbers of lists."""
 
-    def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> Iterator[Segment]:
         for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", segment.text)):
             if column[0]:
-                yield Segment(column[2], written=column[2], before=column[1], start=column.start(2))
+                yield Segment(column[2], original=column[2], before=column[1], start=column.start(2))
 
 
 class Sentences(Phenomenon):
@@ -64,7 +64,7 @@ class Sentences(Phenomenon):
         counts = [len(split_sentences(source, language)) for source, _ in pairs()]
         return {"max_sentences": int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))}
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         if not request.split:
             return [segment]
         # Values are masked, so that no sentence ends inside one. Only a closing bracket may end one.
@@ -75,14 +75,14 @@ class Sentences(Phenomenon):
         lengths = list(map(len, split_sentences(fill_placeholders(segment.text, visible), self.layer.source_language)))
         if len(lengths) <= self.layer.config.max_sentences:
             return [segment]
-        parts = segment.cut([0, *accumulate(lengths[:-1])])
-        return [replace(part, begins=True, is_continued=False) for part in parts]
+        parts = segment.split_at([0, *accumulate(lengths[:-1])])
+        return [replace(part, is_sentence_start=True, is_continued=False) for part in parts]
 
 
 class LongSentences(Phenomenon):
     """Cuts sentences with more tokens than nearly all training sources, or more placeholders than the vocabulary."""
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         layer, text, most = self.layer, segment.text, self.layer.placeholder_count
         max_tokens = request.max_tokens or layer.config.long_source
         limits = max_tokens, min(max_tokens, layer.config.usual_source)
@@ -94,7 +94,7 @@ class LongSentences(Phenomenon):
         for start, end in pairwise(borders):
             cuts = segment_starts(counted[start:end], layer.tokenizers.source, layer.source_language, *limits)
             starts += [start + cut for cut in cuts]
-        return segment.cut(starts) if starts[1:] else [segment]
+        return segment.split_at(starts) if starts[1:] else [segment]
 
 
 class Edges(Phenomenon):
@@ -112,8 +112,8 @@ class Edges(Phenomenon):
         }
         return {"edge_marks": {mark: own.most_common(1)[0][0] for mark, own in counts.items() if own}}
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
-        values, text = segment.values, segment.written
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
+        values, text = segment.values, segment.original
         letters = "".join(LETTER.findall(text))
         is_lone = LONE_LETTER.fullmatch(letters) and not any(map(IN_WORD.search, values))
         if (not letters or is_lone) and not any(isinstance(value, Term) for value in values):
@@ -124,10 +124,10 @@ class Edges(Phenomenon):
         placeholders = assign_placeholders(kinds, range(self.layer.placeholder_count))
         written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
         return [
-            segment.changed(
+            segment.evolve(
                 text=core,
                 values=values[first:last],
-                written=written,
+                original=written,
                 before=segment.before + fill_placeholders(text[:start], values[:first]),
                 after=fill_placeholders(text[end:], values[last:]),
             )
@@ -135,7 +135,7 @@ class Edges(Phenomenon):
 
     def _borders(self, segment: Segment) -> tuple[Span, Span]:
         """Return the span of the text without edges, and that of its values among those of the segment."""
-        text, values, start, end = segment.written, segment.values, 0, len(segment.written)
+        text, values, start, end = segment.original, segment.values, 0, len(segment.original)
         language = self.layer.source_language
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(values)

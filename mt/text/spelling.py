@@ -125,16 +125,16 @@ class Spelling(Phenomenon):
     def __reduce__(self) -> tuple:
         return Spelling, (self.counts, self.language, self.min_count, self.target_language, self.capitalized)
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         text, corrections = segment.text, segment.corrections
         # In uppercase, typing errors are not corrected: all words look alike, so names would be taken for errors.
         if request.correct and segment.case not in (Case.UPPER, Case.TITLE):
             text, corrections = self.correct(text)
-        return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
+        return [self._with_capitals(segment.evolve(text=text, corrections=corrections))]
 
-    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+    def restore(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
         """Begin a translation in lowercase if its source does, unless its first word is always capitalized."""
-        source, target = LEADING_WORD.match(segment.written), LEADING_WORD.match(translation)
+        source, target = LEADING_WORD.match(segment.original), LEADING_WORD.match(translation)
         if self.capitalized is None or self.target_language is None or not source or not target:
             return parts
         start, end = target.span(1)
@@ -144,17 +144,17 @@ class Spelling(Phenomenon):
             parts[start:end] = to_lowercase(target[1], self.target_language)
         return parts
 
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+    def prepare_pair(self, source: Segment, target: str) -> tuple[Segment, str]:
         return self._with_capitals(source), target
 
     def _with_capitals(self, segment: Segment) -> Segment:
         """Capitalize the starts of sentences of a lowercased segment, and words that the training text capitalizes."""
         if not segment.case or not self.has_capitals:
             return segment
-        written = segment.text if segment.case is Case.LOWER else segment.written
+        written = segment.text if segment.case is Case.LOWER else segment.original
         starts = list(accumulate(map(len, split_sentences(written, self.language)), initial=0))
-        text = capitalize_sentences(segment.text, starts[0 if segment.begins else 1 : -1], self.language)
-        return segment.changed(text=self.truecase(text))
+        text = capitalize_sentences(segment.text, starts[0 if segment.is_sentence_start else 1 : -1], self.language)
+        return segment.evolve(text=self.truecase(text))
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Correct the typing errors of a sentence.

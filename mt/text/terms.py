@@ -197,7 +197,7 @@ def find_rendered_terms(terms: Mapping[str, Term], translation: str, language: s
         language: The target language.
     """
     forms = [(form, token) for token, term in terms.items() for form in term.forms]
-    names = [(term.plain, token) for token, term in terms.items()]
+    names = [(term.model_text, token) for token, term in terms.items()]
     spans: dict[str, Span] = {}
     for texts in (forms, names):
         for text, token in sorted(texts, key=lambda own: -len(own[0])):

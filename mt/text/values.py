@@ -40,21 +40,21 @@ class Values(Phenomenon):
         super().__init__(layer)
         self._patterns = compile_patterns(layer.config.patterns)
 
-    def find(self, text: str, side: int, syntax: str) -> list[Span]:
+    def find_values(self, text: str, side: int, syntax: str) -> list[Span]:
         return find_values(text, self._patterns, syntax)
 
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
+    def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         end = segment.start + len(segment.text)
         elements = [
             (max(first - segment.start, 0), min(last, end) - segment.start)
             for first, last in request.elements
             if first < end and last > segment.start
         ]
-        matches = request.find(segment.text, elements)
+        matches = request.find_values(segment.text, elements)
         values = tuple(value for _, value in matches)
         masks = (Splice(*span, placeholder(-1 if isinstance(value, Term) else 0)) for span, value in matches)
         text = apply_splices(segment.text, masks)
-        return [segment.changed(text=text, written=text, values=values)]
+        return [segment.evolve(text=text, original=text, values=values)]
 
     def rejects(self, source: str, translation: str) -> bool:
         allowed = PLACEHOLDER.findall(source)

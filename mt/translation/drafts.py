@@ -75,7 +75,7 @@ def set_links(drafts: Sequence[SegmentDraft], kind: Literal["masked", "text"], a
     """
     sources = [
         substitute_words(
-            getattr(draft.segment, kind), {token: term.plain for token, term in draft.segment.terms.items()}
+            getattr(draft.segment, kind), {token: term.model_text for token, term in draft.segment.terms.items()}
         )
         for draft in drafts
     ]
@@ -179,7 +179,7 @@ def fill_forms(segment: Segment, forms: Mapping[str, str], translation: str, lan
     values = dict[str, str](segment.by_placeholder)
     for token, term in segment.terms.items():
         form = forms[token]
-        if segment.case is Case.UPPER or (term.isupper() and not term.plain.isupper()):
+        if segment.case is Case.UPPER or (term.isupper() and not term.model_text.isupper()):
             form = to_uppercase(form, language)
         elif form.split()[0].islower() and _is_sentence_start(segment, translation, translation.find(token)):
             form = capitalize(form, language)

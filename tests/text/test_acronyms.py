@@ -9,6 +9,6 @@ def test_acronyms_and_their_exceptions():
     learned = Acronyms.learn(lambda: iter(pairs), "en")
     assert learned == {"translated_capitals": ["NOT", "TV"]}
     line = "NATO and the TV: DO NOT use PDFs, IT or USA-wide; NOTE"
-    names = Acronyms(languages.layer(translated_capitals=("TV",)))
-    assert [line[slice(*span)] for span in names.find(line, 0, "")] == ["NATO", "PDFs", "IT", "NOTE"]
-    assert [names.find(text, 0, "") for text in ("YES", "NATO", "NOTE: it ran")] == [[], [(0, 4)], []]
+    acronyms = Acronyms(languages.layer(translated_capitals=("TV",)))
+    assert [line[slice(*span)] for span in acronyms.find_values(line, 0, "")] == ["NATO", "PDFs", "IT", "NOTE"]
+    assert [acronyms.find_values(text, 0, "") for text in ("YES", "NATO", "NOTE: it ran")] == [[], [(0, 4)], []]

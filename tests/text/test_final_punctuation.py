@@ -111,7 +111,7 @@ def test_the_layer_gives_the_model_a_mark_and_takes_it_back(line, texts, transla
 def test_no_mark_where_a_sentence_is_cut_because_of_its_items():
     line = "see " + " ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
     segments = layer().segment(line)
-    assert [segment.added for segment in segments] == ["", "."]
+    assert [segment.added_punctuation for segment in segments] == ["", "."]
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
 
 

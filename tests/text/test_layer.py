@@ -119,9 +119,9 @@ def test_positions_agree_with_what_is_restored(source, target, line, odd, copied
             expected = to_uppercase(one, target) if capitals else one
             if PLACEHOLDER.match(one):
                 expected = segment.values[PLACEHOLDER.findall(segment.text).index(one)]
-            if end == start and segment.added and place not in corrected:
+            if end == start and segment.added_punctuation and place not in corrected:
                 assert one.isspace() or one in ".?!…¿¡。"
-            elif is_copied and segment.written != segment.text:
+            elif is_copied and segment.original != segment.text:
                 assert place in corrected or end - start == len(expected)
             else:
                 assert whole[start:end] == expected
@@ -134,7 +134,7 @@ def test_positions_agree_with_what_is_restored(source, target, line, odd, copied
 @given(LINES)
 def test_without_rules_nothing_is_touched(line):
     layer = languages.layer(enabled=False)
-    assert layer.segment(line) == [Segment(line, written=line)]
+    assert layer.segment(line) == [Segment(line, original=line)]
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
     (segment,) = layer.segment(line)
@@ -253,7 +253,8 @@ def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths():
     assert len(segments) > 1 and all(len(tokenizer.encode([segment.text])[0]) <= 16 for segment in segments)
     assert [segment.is_continued for segment in segments] == [True] * (len(segments) - 1) + [False]
     assert [
-        segment.added for segment in languages.layer(marks=True, long_source=24, usual_source=16).segment(sentence)
+        segment.added_punctuation
+        for segment in languages.layer(marks=True, long_source=24, usual_source=16).segment(sentence)
     ][-1]
     assert len(languages.layer(long_source=200, usual_source=16).segment(sentence)) == 1
     assert len(layer.segment(sentence, max_tokens=200)) == 1
@@ -524,5 +525,5 @@ def test_a_closing_bracket_stays_in_its_sentence_and_needs_no_second_full_stop()
     line = 'He saw "the dog." The boy saw it("too.")'
     segments = layer.segment(line)
     assert [segment.source for segment in segments] == ["He saw the dog.", "The boy saw ittoo."]
-    assert not any(segment.added for segment in segments)
+    assert not any(segment.added_punctuation for segment in segments)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == line

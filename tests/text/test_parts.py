@@ -35,7 +35,9 @@ def layer(rare=RARE, **rules) -> TextLayer:
 def test_sentences_are_cut_at_marks_between_parts(line, parts):
     segments = layer(final_marks={".": ()}).segment(line)
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
-    texts = [(segment.before, segment.text.removesuffix(segment.added), segment.after) for segment in segments]
+    texts = [
+        (segment.before, segment.text.removesuffix(segment.added_punctuation), segment.after) for segment in segments
+    ]
     assert texts == parts
 
 

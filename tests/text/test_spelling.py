@@ -188,4 +188,4 @@ def test_counts_of_two_texts_are_added():
 )
 def test_translations_begin_as_their_sources_do(source, translation, restored):
     known = learn_spelling([source], ["Der Hund und die Hunde: Hier bin ich, I'm da"], "en", "de", None)
-    assert "".join(known.put(Segment(source, written=source), translation, list(translation))) == restored
+    assert "".join(known.restore(Segment(source, original=source), translation, list(translation))) == restored

@@ -37,7 +37,7 @@ def test_a_term_in_small_letters_may_be_in_capitals_or_begin_a_sentence():
         ("rive",), ("Banque",), ("Banque",),
     ]  # fmt: skip
     ((_, term),) = TermFinder({"station": ("gare",)}, "en").find("AT THE STATION")
-    assert term.plain == "station"
+    assert term.model_text == "station"
 
 
 def test_a_line_in_capitals_has_terms_in_any_casing_but_small_letters_are_no_capitals():
@@ -52,7 +52,7 @@ def test_a_line_in_capitals_has_terms_in_any_casing_but_small_letters_are_no_cap
 def test_a_term_of_several_words_may_begin_each_with_a_capital():
     finder = TermFinder({"train station": ("gare",), "brown": ("brun",)}, "en")
     terms = [term for _, term in finder.find("Train Station closed, said Mr. Brown at the Train station.")]
-    assert [(term, term.plain) for term in terms] == [
+    assert [(term, term.model_text) for term in terms] == [
         ("Train Station", "Train station"), ("Train station", "train station"),
     ]  # fmt: skip
 

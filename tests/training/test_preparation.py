@@ -28,7 +28,7 @@ def test_final_marks_are_learnt(tmp_path: Path) -> None:
     layer = toy.prepared(config).layer
     assert layer.config.final_marks == {".": ()}
     (segment,) = layer.segment("My sister sees a small boat")
-    assert segment.added == "."
+    assert segment.added_punctuation == "."
 
 
 def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_model_stay(tmp_path: Path) -> None:
