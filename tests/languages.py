@@ -72,7 +72,9 @@ def layer(
 
 def values(text: str, characters: FamiliarCharacters, patterns: Iterable[regex.Pattern[str]] = ()) -> list[Span]:
     """The spans of values."""
-    return list(merge_spans([*find_values(text, patterns), *characters.unfamiliar(text), *acronym_spans(text)], text))
+    return list(
+        merge_spans([*find_values(text, patterns), *characters.find_unfamiliar(text), *acronym_spans(text)], text)
+    )
 
 
 def _of_language(language: str, slots: int) -> Tokenizer:

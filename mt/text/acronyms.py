@@ -1,7 +1,7 @@
-"""Finds acronyms such as NATO, which a translation has as they are.
+"""Finds acronyms such as NATO, which are copied to the translation.
 
-In newspapers and manuals, nearly all words in uppercase between others are acronyms. Exceptions are learned: acronyms
-that have a translation, and very frequent words, which are emphasized.
+In newspapers and manuals, nearly all uppercase words between others are acronyms. Exceptions are learned from the
+training text: acronyms that are translated there, and very frequent words, whose uppercase is emphasis.
 """
 
 from collections import Counter
@@ -17,20 +17,22 @@ CAPITALS = regex.compile(rf"{_CAPITAL}{{2}}")
 ACRONYM = regex.compile(
     rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=<]{_LETTER}|\s{_CAPITAL}{{2}})"
 )
-"""A word of two to six capitals, without another one beside it. Several are rather emphasized."""
+"""A word of two to six uppercase letters without another one beside it. Consecutive ones are probably emphasis."""
 LOWERCASE_WORD = regex.compile(r"(?<![^\s\p{P}]|[{<$%&])\p{L}*\p{Ll}\p{L}*(?![^\s\p{P}]|[}>;])")
 LABEL = regex.compile(rf"\P{{L}}*+({_CAPITAL}{{2,6}})(?:(?<={_CAPITAL}{{4}}):|\P{{L}}*$)")
-"""A word in uppercase before a colon, or alone. It is rather no acronym, unless no word list has it."""
+"""An uppercase word (group 1) before a colon, or alone. It counts as an acronym only if no word list has it."""
 MIN_ACRONYM_COUNT, MIN_EMPHASIZED_SHARE, MIN_EMPHASIZED_LETTERS = 2, 0.015, 3
-"""The smallest number of training pairs with an acronym that has a translation; the smallest share of pairs with a word
-that is rather emphasized; and its fewest letters, because two are rather an acronym (IT, US)."""
+"""A learned translated acronym occurs in at least MIN_ACRONYM_COUNT training pairs. A word is frequent enough for its
+uppercase to be emphasis if it occurs in MIN_EMPHASIZED_SHARE of the pairs, and has MIN_EMPHASIZED_LETTERS: two letters
+are usually an acronym (IT, US)."""
 
 
 class Acronyms(Phenomenon):
-    """Leaves acronyms as they are."""
+    """Makes acronyms values, so that they are copied."""
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        """Learn uppercase words that are not copied: translated acronyms, and frequent words in uppercase."""
         lines = 0
         words, acronyms, copied = Counter[str](), Counter[str](), Counter[str]()
         for source, target in pairs():

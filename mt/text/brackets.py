@@ -1,4 +1,7 @@
-"""Places brackets and quotation marks that a model has not learned, as tags are placed: around the same words."""
+"""Inserts brackets and quotation marks into translations whose model has not learned them, around the same words.
+
+They are inserted like tags, by word alignment (``mt.text.markup_transfer``).
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,13 +13,13 @@ from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 
 BRACKET = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
-"""A value of one to three brackets, quotation marks or marks of emphasis."""
-_STYLES = str.maketrans(")]}）］｝”„’‚»›」』】》〉〕⟩", "([{（［｛““‘‘«‹「『【《〈〔⟨")
+"""A value of one to three brackets, quotation marks or emphasis characters of Markdown."""
+_OPENING_FORMS = str.maketrans(")]}）］｝”„’‚»›」』】》〉〕⟩", "([{（［｛““‘‘«‹「『【《〈〔⟨")
 
 
 def bracket_pairs(values: Sequence[str]) -> dict[int, int]:
-    """Map the index of each opening bracket among values to that of its closing bracket. They are properly nested."""
-    return nested_pairs([_mark(value) for value in values])
+    """Map the index of each opening bracket among values to the index of its closing bracket. Pairs do not cross."""
+    return nested_pairs([_bracket_mark(value) for value in values])
 
 
 def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, links: Sequence[AlignmentLink]) -> str:
@@ -25,15 +28,15 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
     Args:
         source: The source, with all its placeholders.
         brackets: The placeholders of brackets with their values, in the order of the source.
-        translation: The translation of the source without these placeholders, with all others.
-        links: The word alignment of the source without these placeholders and the translation.
+        translation: The translation, with all placeholders of the source but those of brackets.
+        links: The word alignment of the source without the placeholders of brackets, and the translation.
 
     Returns:
         The translation with each of the placeholders once.
     """
     starts = map(source.index, brackets)
     marks = [
-        _mark(value)._replace(start=start, end=start + 1)
+        _bracket_mark(value)._replace(start=start, end=start + 1)
         for start, value in zip(starts, brackets.values(), strict=True)
     ]
     coded = coded_text(source, marks)
@@ -42,7 +45,8 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
     return transfer_markup_untrimmed(coded, translation, links, kept).written()
 
 
-def _mark(value: str) -> Mark:
-    style = "".join(sorted(value.translate(_STYLES))) if BRACKET.fullmatch(value) else ""
-    opens, closes = (style * (not regex.search(kind, value)) for kind in (r"\p{Pe}", r"\p{Ps}"))
-    return Mark(0, 0, opens, closes)
+def _bracket_mark(value: str) -> Mark:
+    """Return a mark that opens or closes a pair of brackets of the same kind. One that is no bracket does neither."""
+    kind = "".join(sorted(value.translate(_OPENING_FORMS))) if BRACKET.fullmatch(value) else ""
+    opens = "" if regex.search(r"\p{Pe}", value) else kind
+    return Mark(0, 0, opens, "" if regex.search(r"\p{Ps}", value) else kind)

@@ -1,9 +1,8 @@
-"""Casing of lines: lines in uppercase and Lines In Title Case are lowercased before they are translated.
+"""Translates lines in uppercase and Lines In Title Case in lowercase.
 
-Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
-line in uppercase is put into capitals afterwards. That of a line in title case is left as it is, because most languages
-do not write titles so. Names get their capitals back, also in lines in lowercase
-(``mt.text.spelling``).
+Training text has few such lines, so a model would spell their words letter by letter. The translation of a line in
+uppercase is converted to uppercase afterwards. That of a line in title case stays as it is, because most languages do
+not capitalize titles like that. ``mt.text.spelling`` restores the casing of names, also in lines in lowercase.
 """
 
 from collections.abc import Iterable
@@ -17,24 +16,25 @@ from mt.text.numbers import LETTER_RUN
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.segment import Case, Phenomenon, Request, Segment, Vary
 
-MAX_WORDS_IN_CAPITALS = 3
-"""The most words in a row that are put into capitals."""
+MAX_UPPERCASE_WORDS = 3
+"""Maximum number of consecutive words that ``uppercase_random_words`` changes."""
 TURKIC = {"tr", "az"}
-MIN_CAPITALS = 4
-"""A line with fewer capitals may be an abbreviation, which is a word like any other."""
+"""Languages with dotted and dotless I."""
+MIN_UPPERCASE_LETTERS = 4
+"""A line with fewer uppercase letters may be an abbreviation, which needs no change."""
 MIN_WORDS = 3
-"""A line of fewer words that all begin with capitals may be a name, and one in lowercase a part of something."""
+"""Fewer capitalized words may be a name, and fewer lowercase words a fragment of a sentence."""
 CASED_WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
 
 LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
-"""The first word of a sentence, unless something else than punctuation stands in front of it."""
+"""The first word of a sentence (group 1), if only punctuation precedes it."""
 
 
 def detect_case(text: str) -> Case | None:
     """Return the case of a text; None if it is mixed, or has fewer than MIN_WORDS words and is not in uppercase.
 
-    In title case, every word begins with a capital, and not all is in uppercase. In lowercase, there are neither
-    capitals nor titlecase letters such as ǅ.
+    In title case, every word is capitalized, and the text is not in uppercase. A lowercase text has neither uppercase
+    letters nor titlecase letters such as ǅ.
     """
     if is_uppercase(text):
         return Case.UPPER
@@ -47,39 +47,40 @@ def detect_case(text: str) -> Case | None:
 
 
 def is_uppercase(text: str) -> bool:
-    """Return whether a text has capitals and neither lowercase letters nor titlecase letters such as ǅ."""
-    return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
+    """Return whether a text has MIN_UPPERCASE_LETTERS or more, and neither lowercase nor titlecase ones (ǅ)."""
+    return text.isupper() and sum(map(str.isupper, text)) >= MIN_UPPERCASE_LETTERS
 
 
 def to_sentence_case(text: str, language: str) -> str:
-    """Return a text in lowercase, except its first letter, and except words that capitalizing would not restore,
-    such as STRAẞE.
+    """Return a text in lowercase except for its first letter.
+
+    Words that ``to_uppercase`` would not restore, such as STRAẞE, stay in uppercase.
 
     Args:
         text: A text in uppercase or in title case.
-        language: The text's language.
+        language: The language of the text.
     """
-    small = to_lowercase(text, language)
+    lower = to_lowercase(text, language)
     if text.isupper():
-        words = zip(text.split(" "), small.split(" "), strict=True)
-        small = " ".join(low if to_uppercase(low, language) == word else word for word, low in words)
-    first = next((index for index, letter in enumerate(small) if letter.isalpha()), None)
-    if first is None:  # Roman numerals such as Ⅳ and letters in circles have capitals, but are no letters
-        return small
-    # True of titlecase letters such as ǅ, and of letters that stay small at the start of a sentence, as in Georgian.
-    begins_in_capitals = small[first].istitle() or small[first].title() == small[first]
-    if begins_in_capitals or to_uppercase(small[first], language) != text[first]:
-        return small
-    return small[:first] + text[first] + small[first + 1 :]
+        words = zip(text.split(" "), lower.split(" "), strict=True)
+        lower = " ".join(low if to_uppercase(low, language) == word else word for word, low in words)
+    first = next((index for index, letter in enumerate(lower) if letter.isalpha()), None)
+    if first is None:  # Roman numerals such as Ⅳ and circled letters have cases, but are not letters
+        return lower
+    # This is true of titlecase letters such as ǅ, and of letters without a titlecase form, such as Georgian ones.
+    needs_no_capital = lower[first].istitle() or lower[first].title() == lower[first]
+    if needs_no_capital or to_uppercase(lower[first], language) != text[first]:
+        return lower
+    return lower[:first] + text[first] + lower[first + 1 :]
 
 
 def capitalize_sentences(text: str, starts: Iterable[int], language: str) -> str:
-    """Capitalize the first word of given sentences, unless it has a capital already, and return the text.
+    """Capitalize the first word of given sentences, unless it has an uppercase letter already, and return the text.
 
     Args:
         text: The text.
-        starts: The positions of the text at which these sentences begin.
-        language: The text's language.
+        starts: The positions at which these sentences begin in the text.
+        language: The language of the text.
     """
     for start in starts:
         word = LEADING_WORD.match(text, start)
@@ -89,7 +90,7 @@ def capitalize_sentences(text: str, starts: Iterable[int], language: str) -> str
 
 
 def to_uppercase(text: str, language: str) -> str:
-    """Return a text in uppercase, by the rules of its language."""
+    """Return a text in uppercase by the rules of its language."""
     if base_language(language) in TURKIC:
         text = text.replace("i", "İ")
     return text.upper()
@@ -102,25 +103,25 @@ def capitalize(word: str, language: str) -> str:
 
 
 def to_lowercase(text: str, language: str) -> str:
-    """Return a text in lowercase, by the rules of its language. The length does not change."""
+    """Return a text in lowercase by the rules of its language. Its length does not change."""
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
-    return text.replace("İ", "i").lower()  # Python makes two characters of İ
+    return text.replace("İ", "i").lower()  # Python would lowercase İ to two characters
 
 
 def uppercase_random_words(text: str, random: np.random.Generator, language: str) -> str:
-    """Return a text with one to MAX_WORDS_IN_CAPITALS words in a row, chosen at random, in uppercase."""
+    """Return a text with one to MAX_UPPERCASE_WORDS consecutive words, chosen at random, in uppercase."""
     words = list(LETTER_RUN.finditer(text))
     if not words:
         return text
-    count = int(random.integers(1, MAX_WORDS_IN_CAPITALS + 1))
+    count = int(random.integers(1, MAX_UPPERCASE_WORDS + 1))
     first = int(random.integers(len(words)))
     start, end = words[first].start(), words[min(first + count, len(words)) - 1].end()
     return text[:start] + to_uppercase(text[start:end], language) + text[end:]
 
 
 class Casing(Phenomenon):
-    """Lowercases sentences in uppercase or title case, and puts translations of those in uppercase into capitals."""
+    """Lowercases sentences in uppercase or title case, and uppercases the translations of those in uppercase."""
 
     variations: ClassVar[dict[str, Vary]] = {
         "lower_case": lambda source, target, language, random: (to_lowercase(source, language), target),

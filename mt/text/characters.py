@@ -1,4 +1,4 @@
-"""Characters that a model cannot have learned, and marks that its training text has too seldom."""
+"""Finds characters that a model cannot have learned, because its training text has them never or too seldom."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -14,23 +14,23 @@ from mt.text.segment import IN_WORD, LayerState, Phenomenon, Request, Segment
 from mt.tokenizer.tokenizer import Tokenizer
 
 DOTS, ELLIPSIS = r"\.{2,}", "…"
-UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
-"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners, or an
-ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
+GRAPHEME = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
+"""A grapheme cluster, such as a letter with its accents or an emoji with its skin tone and joiners; or an ellipsis. The
+branch for flags avoids the quadratic time that \\X alone takes on a sequence of flags."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
-"""Apostrophes and hyphens, and those that every corpus has."""
+"""Maps typographic apostrophes and hyphens to the ASCII characters, which every corpus has."""
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE = 1000, 0.1
-"""A punctuation mark or symbol with fewer occurrences, and fewer per training source, is rare. Of marks put between the
-words of everyday sentences, a small model keeps those with 93 to 780 occurrences in 4 to 28 %, one with 1,090 in 57 %
-(docs/lab-notebook.md, "Rare characters")."""
+"""A punctuation mark or symbol is rare if it occurs fewer than MIN_SYMBOL_COUNT times, and fewer than MIN_SYMBOL_SHARE
+times per training source. A small model copied inserted symbols in 4 to 28 % of sentences if the training text had them
+93 to 780 times, and in 57 % if it had them 1,090 times (docs/lab-notebook.md, "Rare characters")."""
 
 
 class Characters(Phenomenon):
-    """Leaves unfamiliar characters as they are, and gives the model usual apostrophes and hyphens."""
+    """Makes unfamiliar characters values, which are copied, and replaces typographic apostrophes and hyphens."""
 
     def __init__(self, layer: LayerState) -> None:
         super().__init__(layer)
@@ -38,33 +38,33 @@ class Characters(Phenomenon):
         symbols = [character for character in rare if not IN_WORD.match(character)]
         self._characters = (
             FamiliarCharacters(layer.tokenizers.source, layer.source_language, rare),
-            # In targets, words with letters that sources do not have are no values.
+            # Rare letters count for sources only, so that target words with them do not become values.
             FamiliarCharacters(layer.tokenizers.target, layer.target_language, symbols),
         )
 
     def find_values(self, text: str, side: int, syntax: str) -> list[Span]:
-        return self._characters[side].unfamiliar(text)
+        return self._characters[side].find_unfamiliar(text)
 
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         return [segment.evolve(text=self._characters[0].replace_lookalikes(segment.text))]
 
     def prepare_pair(self, source: Segment, target: str) -> tuple[Segment, str]:
-        text, written = map(self._characters[0].replace_lookalikes, (source.text, source.original))
-        return source.evolve(text=text, original=written), target
+        text, original = map(self._characters[0].replace_lookalikes, (source.text, source.original))
+        return source.evolve(text=text, original=original), target
 
 
 def find_rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDescription | None) -> dict[str, int]:
     """Return the rare characters of the vocabulary with their counts.
 
-    A letter or digit is rare if it does not occur at all. Another character is rare if it occurs fewer times than
-    MIN_SYMBOL_COUNT and MIN_SYMBOL_SHARE per source.
+    A letter or digit is rare if it does not occur at all. Any other character is rare if it occurs fewer than
+    MIN_SYMBOL_COUNT times, and fewer than MIN_SYMBOL_SHARE times per source.
 
     Args:
-        counts: How often the training sources have each lower-case character of the vocabulary. Several full stops
-            count as an ellipsis.
+        counts: The frequency in the training sources of each lowercase character of the vocabulary. Consecutive full
+            stops count as an ellipsis.
         sources: The number of training sources.
-        base: The text layer of the base run, whose counts are added; None if there is none. Only characters that were
-            rare there can be rare.
+        base: The text layer of the base run; None if there is none. Its counts are added, and a character that is not
+            rare there is not rare here.
     """
     total = Counter(base.rare_characters if base else ())
     total.update(counts)
@@ -79,11 +79,11 @@ def find_rare_characters(counts: Mapping[str, int], sources: int, base: TextLaye
 
 
 class FamiliarCharacters:
-    """The characters that a model can have learned: those that are subwords of its tokenizer, apart from rare ones.
+    """The characters that a model can have learned: the subwords of its tokenizer, except for rare characters.
 
-    All others would be spelled in bytes that the model has never seen, and would come out as noise. So they are values:
-    emoji, symbols, words of another script. So are characters that normalization turns into digits, such as ² and ½,
-    because 10² would become 102.
+    Other characters, such as emoji and letters of other scripts, would be spelled in bytes that the model has never
+    seen, and would be translated as noise. So they are values, which are copied. Characters that normalization turns
+    into digits, such as ² and ½, are values, too, because 10² would become 102.
     """
 
     def __init__(self, tokenizer: Tokenizer, language: str, rare: Collection[str] = ()) -> None:
@@ -91,31 +91,34 @@ class FamiliarCharacters:
         Args:
             tokenizer: The tokenizer.
             language: The language of the texts.
-            rare: Lowercase letters and other characters that the training text has too seldom.
+            rare: Lowercase letters and other characters that are rare in the training text.
         """
         self._tokenizer = tokenizer
         self._rare = frozenset(rare)
         script = script_of(language)
-        # Rare characters of Chinese and the like are spelled in bytes in training, too.
+        # Rare characters of this script are familiar as bytes: training text in Chinese has some, too.
         self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
         self._familiar: set[str] = set()
-        self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
-        self._lookalikes = str.maketrans({mark: usual for mark, usual in LOOKALIKES.items() if not self._look_up(mark)})
+        self._is_familiar = lru_cache(maxsize=65536)(self._can_be_learned)
+        self._lookalikes = str.maketrans(
+            {typographic: plain for typographic, plain in LOOKALIKES.items() if not self._can_be_learned(typographic)}
+        )
 
-    def unfamiliar(self, text: str) -> list[Span]:
+    def find_unfamiliar(self, text: str) -> list[Span]:
         """Return the spans of unfamiliar characters. A span with a letter or digit is extended to whole words."""
         if self._familiar.issuperset(text) and ".." not in text:
             return []
         spans: list[Span] = []
-        for unit in UNIT.finditer(text):
-            if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
+        for match in GRAPHEME.finditer(text):
+            grapheme = match[0]
+            if spans and match.end() <= spans[-1][1]:  # part of a word that is in the last span already
                 continue
-            is_in_word = INSIDE_WORD.match(text, unit.start()) or (unit.group() == "’" and "‘" not in text)
-            if self._is_familiar(unit.group()) or is_in_word:
-                if len(unit.group()) == 1 and self._is_familiar(unit.group()):
-                    self._familiar.add(unit.group())
+            is_familiar = self._is_familiar(grapheme)
+            if len(grapheme) == 1 and is_familiar:
+                self._familiar.add(grapheme)
+            if is_familiar or INSIDE_WORD.match(text, match.start()) or (grapheme == "’" and "‘" not in text):
                 continue
-            start, end = unit.span()
+            start, end = match.span()
             is_word = IN_WORD.match(text, start) is not None
             if is_word:
                 start -= len(WORD_END.search(text, 0, start)[0])
@@ -128,18 +131,19 @@ class FamiliarCharacters:
         return spans
 
     def replace_lookalikes(self, text: str) -> str:
-        """Return a text with usual apostrophes and hyphens in place of unfamiliar ones. It is as long as before."""
+        """Replace unfamiliar apostrophes and hyphens by the ASCII characters. The length stays the same."""
         return text.translate(self._lookalikes)
 
-    def _look_up(self, unit: str) -> bool:
-        if unit.isspace():
+    def _can_be_learned(self, grapheme: str) -> bool:
+        """Return whether all characters of a grapheme are subwords that are not rare, or letters of the language."""
+        if grapheme.isspace():
             return True
-        if PICTOGRAPH.search(unit) or PLACEHOLDER.search(unit) or CORPUS_TAG in unit:
+        if PICTOGRAPH.search(grapheme) or PLACEHOLDER.search(grapheme) or CORPUS_TAG in grapheme:
             return False
-        characters = self._tokenizer.normalize(unit)
-        if unit not in "0123456789" and DIGIT.search(characters):  # ² and ½ would become digits
+        characters = self._tokenizer.normalize(grapheme)
+        if grapheme not in "0123456789" and DIGIT.search(characters):  # ² and ½ would become digits
             return False
-        if self._own_script and self._own_script.search(unit):
+        if self._own_script and self._own_script.search(grapheme):
             return True
         if not characters:
             return False

@@ -1,8 +1,8 @@
-"""Adds the final punctuation that users leave out, such as the question mark of a question.
+"""Adds missing final punctuation to sources, such as the question mark of a question, and removes it from translations.
 
-A model whose training text nearly always has it translates "where is the station" worse than "Where is the station?".
-So it gets a final mark, and the translation loses its own. The first word tells which mark: after *where*, most
-sentences of the training text end with a question mark.
+A model whose training text nearly always has final punctuation translates "where is the station" worse than "Where is
+the station?". The first word decides which mark is added: most training sentences with *where* as the first word end
+with a question mark.
 """
 
 from collections import Counter, defaultdict
@@ -20,14 +20,14 @@ from mt.text.sentences import EDGE_MARK, split_sentences
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
 FINAL_MARK = regex.compile(rf"(?r)\s*(?:\.{{2,}}|[{FINAL_MARKS}])$")
 OPENING_MARK = regex.compile(r"^[¿¡]\s*")
-"""Spanish puts marks of the same kind in front of a question and of an exclamation."""
+"""The Spanish marks in front of a question or an exclamation."""
 OPEN_END = regex.compile(r"(?r)[\p{L}\p{M}\p{N}\p{Co}]$")
 """A letter, a digit or a placeholder: the end of a text without punctuation."""
 WORD_WITH_APOSTROPHES = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
 MIN_FINAL_MARK_SHARE = 0.95
-"""The smallest share of training lines, on either side, that end with a mark, for marks to be added to others."""
+"""Final marks are added if at least this share of the training pairs ends with one on both sides."""
 MIN_SENTENCES = 10
-"""How often a word must be the first of a sentence of the training text, to tell how it ends."""
+"""Minimum number of training sentences with the same first word that decide which mark is added after this word."""
 
 
 class FinalPunctuation(Phenomenon):
@@ -44,7 +44,7 @@ class FinalPunctuation(Phenomenon):
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         marks, language = self.layer.config.final_marks, self.layer.source_language
         added = choose_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
-        if EDGE_MARK.match(segment.after):  # a clause is no question
+        if EDGE_MARK.match(segment.after):  # only whole sentences are questions, not clauses
             added = added and next(iter(marks))
         return [segment.evolve(text=segment.text + added, added_punctuation=added)]
 
@@ -56,16 +56,16 @@ class FinalPunctuation(Phenomenon):
 
 
 def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
-    """Learn from the training text how a sentence ends, given its first word.
-
-    Returns:
-        Maps each final mark to the first words of sentences that mostly end with it. The most frequent mark comes first
-        and maps to no words, because it is the default. Empty if less than MIN_FINAL_MARK_SHARE of the pairs end with
-        marks on both sides, so that no mark is to be added.
+    """Learn the most frequent final mark of sentences for each first word.
 
     Args:
         pairs: Sources and targets.
-        language: The language of the sources, which puts spaces between words.
+        language: The language of the sources, which has spaces between words.
+
+    Returns:
+        A map from each final mark to the first words of sentences that mostly end with it. The most frequent mark is
+        the default: it comes first and maps to no words. The map is empty if less than MIN_FINAL_MARK_SHARE of the
+        pairs end with marks on both sides. Then, no mark is added.
     """
     lines = 0
     counts: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def choose_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], langu
     """Return the final mark to add to a text; "" if the text ends with punctuation.
 
     Args:
-        text: The text of a sentence, or of several.
+        text: One or more sentences.
         final_marks: The result of ``learn_final_marks``, not empty.
         language: The language of the text.
     """
@@ -102,7 +102,7 @@ def choose_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], langu
 
 
 def span_without_final_mark(text: str) -> tuple[int, int]:
-    """Return the (start, end) of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
+    """Return the start and end of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
     end = FINAL_MARK.search(text)
     if not end or not end.start():
         return 0, len(text)
@@ -111,7 +111,7 @@ def span_without_final_mark(text: str) -> tuple[int, int]:
 
 
 def strip_final_punctuation(source: str, target: str) -> tuple[str, str]:
-    """Take the punctuation from the ends of both sides, if both have some."""
+    """Remove the final punctuation of both sides of a pair if both have some."""
     end, other_end = FINAL_PUNCTUATION.search(source), FINAL_PUNCTUATION.search(target)
     if end and other_end and end.start() and other_end.start():
         return source[: end.start()], target[: other_end.start()]

@@ -10,8 +10,8 @@ from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language
 from mt.text.numbers import LETTER_RUN
 
-WORDS_WITH_A_TYPO = 1 / 8
-"""The share of the words with a typing error in a source that gets typing errors."""
+TYPO_SHARE = 1 / 8
+"""The probability that ``add_typos`` changes a word."""
 QWERTY = "qwertyuiop|asdfghjkl|zxcvbnm"
 _LAYOUTS = {
     "fr": "azertyuiop|qsdfghjklm|wxcvbn",
@@ -27,29 +27,30 @@ _LAYOUTS = {
     "he": "  קראטוןםפ|שדגכעיחלךף|זסבהנמצתץ",
     "ar acm aeb ajp apc ars ary arz": "ضصثقفغعهخحجد|شسيبلاتنمكط|ئءؤر ىةوزظ",
 }
-"""The letters on the keyboards of some languages in rows from top to bottom, with a space for a key that has none."""
+"""The letters on the keyboards of some languages in rows from top to bottom, with a space for a key without a
+letter."""
 LAYOUTS = {language: layout for languages, layout in _LAYOUTS.items() for language in languages.split()}
 
 
 def adjacent_letters(letter: str, language: str) -> str:
-    """Return the letters on the keys that touch a letter's key, in its case.
+    """Return the letters on the keys adjacent to a letter's key, in the case of the letter.
 
-    Each row lies half a key further to the right than the row above it. So a key touches the keys to its left and
-    right, two of the row above and two of the row below. Other languages than those of LAYOUTS are typed on QWERTY, and
-    so are letters that are on no key of the language's own keyboard, such as those of an English name in a Russian
-    text. A letter that is not there either, such as é or 好, has no neighbors.
+    Each row is half a key further to the right than the row above it. So a key is adjacent to the keys on its left and
+    right, to two keys of the row above and to two of the row below. The layout is QWERTY for languages that are not in
+    LAYOUTS, and for letters that the language's own keyboard lacks, such as those of an English name in a Russian text.
+    A letter that QWERTY lacks, too, such as é or 好, has no adjacent letters.
     """
-    small = letter.lower()
+    lower = letter.lower()
     layout = LAYOUTS.get(base_language(language), QWERTY)
-    touching = _touching(layout).get(small) or _touching(QWERTY).get(small, "")
-    return touching.upper() if letter.isupper() else touching
+    adjacent = _adjacency(layout).get(lower) or _adjacency(QWERTY).get(lower, "")
+    return adjacent.upper() if letter.isupper() else adjacent
 
 
 def add_typo(word: str, random: np.random.Generator, language: str) -> str:
     """Return a word with one random typing error at a random letter.
 
-    The letter is dropped, doubled, swapped with the next character (at the end of the word, with the previous
-    one), or replaced by a neighbor on the keyboard.
+    The letter is deleted, doubled, swapped with the next character (at the end of the word, with the previous
+    one), or replaced by an adjacent letter of the keyboard.
 
     Args:
         word: At least two characters, at least one of them a letter.
@@ -78,14 +79,14 @@ def add_typos(text: str, random: np.random.Generator, language: str) -> str:
     """Return a text with a typing error in about every eighth word, and in at least one.
 
     Args:
-        text: Any text. If it has no word of two letters, it is returned unchanged.
-        random: Decides on the words and the errors.
-        language: The language of the text, which determines the layout of the keyboard.
+        text: The text. It is returned unchanged if it has no word of two letters.
+        random: The source of the random decisions.
+        language: The language whose keyboard layout is used.
     """
     words = [word for word in LETTER_RUN.finditer(text) if len(word[0]) > 1]
     if not words:
         return text
-    has_typo = random.random(len(words)) < WORDS_WITH_A_TYPO
+    has_typo = random.random(len(words)) < TYPO_SHARE
     has_typo[random.integers(len(words))] = True
     return apply_splices(
         text,
@@ -94,12 +95,13 @@ def add_typos(text: str, random: np.random.Generator, language: str) -> str:
 
 
 def correction_candidates(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
-    """Yield all words that one error of ``add_typo`` could turn into the typed word. Words may repeat.
+    """Yield each word that one typing error of ``add_typo`` turns into the typed word. A word may be yielded
+    repeatedly.
 
     Args:
-        word: The typed word, in lowercase.
+        word: The typed word in lowercase.
         language: The language whose keyboard layout is used.
-        letters: The letters to try as dropped letters.
+        letters: The letters that may have been deleted.
     """
     for index, letter in enumerate(word):
         head, tail = word[:index], word[index + 1 :]
@@ -115,10 +117,10 @@ def correction_candidates(word: str, language: str, letters: Iterable[str]) -> I
 
 
 @cache
-def _touching(layout: str) -> dict[str, str]:
-    """Map each letter of a keyboard layout to the letters on the keys that touch its key."""
+def _adjacency(layout: str) -> dict[str, str]:
+    """Map each letter of a keyboard layout to its adjacent letters."""
     rows = ["", *layout.split("|"), ""]
-    touching = {
+    adjacency = {
         letter: "".join(
             [
                 row[max(0, column - 1) : column],
@@ -130,5 +132,5 @@ def _touching(layout: str) -> dict[str, str]:
         for above, row, below in zip(rows, rows[1:], rows[2:], strict=False)
         for column, letter in enumerate(row)
     }
-    touching.pop(" ", None)
-    return touching
+    adjacency.pop(" ", None)
+    return adjacency

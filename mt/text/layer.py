@@ -1,25 +1,25 @@
 """The text layer: prepares a source line for the tokenizer, and restores the translation.
 
-A text layer is a list of phenomena (``mt.text.segment``). Each prepares the segments that the one before it leaves:
+A text layer is a list of phenomena (``mt.text.segment``). Each prepares the segments that its predecessor returns:
 
-1. ``Columns`` sets aside tabs, bullets and the numbers of lists.
+1. ``Columns`` separates the columns between tabs, and sets bullets and the numbers of lists aside.
 2. ``Values`` replaces values, such as numbers and URLs, by placeholders (``mt.text.values``). Brackets and quotation
-   marks are values, too, but the model does not read their placeholders: word alignment puts them back
+   marks are values, too. The model does not read their placeholders; word alignment inserts them into the translation
    (``mt.text.brackets``).
-3. ``Sentences`` splits the line into sentences if it has more than nearly all training lines (``mt.text.sentences``).
-4. ``Parts`` cuts labels, direct speech and brackets off, and takes nested texts out (``mt.text.parts``).
+3. ``Sentences`` splits a line with more sentences than usual into sentences (``mt.text.sentences``).
+4. ``Parts`` splits labels, direct speech and brackets off, and extracts nested texts (``mt.text.parts``).
 5. ``Casing`` lowercases sentences in uppercase or title case (``mt.text.casing``).
-6. ``LongSentences`` cuts sentences that are too long into segments.
+6. ``LongSentences`` splits sentences that are too long.
 7. ``Edges`` splits off whitespace, symbols and values at the ends of segments.
-8. ``Characters`` replaces apostrophes and hyphens by those of the training text (``mt.text.characters``).
-9. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
+8. ``Characters`` replaces typographic apostrophes and hyphens that the training text lacks (``mt.text.characters``).
+9. ``Spelling`` corrects typing errors, and restores the casing of names (``mt.text.spelling``).
 10. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
 
-The tag of a target language in front of the line is set aside before, and put in front of each segment
+The tag of a target language in front of the line is removed before these steps, and added to each segment afterwards
 (``mt.text.target_tags``).
 
-``Acronyms`` finds values, too: acronyms (``mt.text.acronyms``). ``Numbers`` takes nothing: it forbids numbers in a
-translation that the source lacks (``mt.text.numbers``).
+Two more phenomena do not change segments. ``Acronyms`` finds values (``mt.text.acronyms``), and ``Numbers`` rejects
+translations with numbers that the source lacks (``mt.text.numbers``).
 
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
 """
@@ -48,7 +48,7 @@ from mt.text.sentences import EDGE_MARK, Columns, Edges, LongSentences, Sentence
 from mt.text.spelling import Spelling
 from mt.text.target_tags import learn_tags, split_tag
 from mt.text.terms import TermFinder, values_with_terms
-from mt.text.values import Replacement, Values, merge_spans, shared_values, values_of_elements
+from mt.text.values import Replacement, Values, find_values_in_elements, merge_spans, shared_values
 from mt.tokenizer.tokenizer import TokenizerPair
 
 PHENOMENA: Sequence[type[Phenomenon]] = (
@@ -67,22 +67,22 @@ PHENOMENA: Sequence[type[Phenomenon]] = (
 )
 """All phenomena, in the order in which they prepare a line."""
 VARIATIONS = {name: vary for phenomenon in PHENOMENA for name, vary in phenomenon.variations.items()}
-"""All ways to vary a pair, by the setting of AugmentationConfig for their share."""
+"""Functions that vary a pair, by the field of AugmentationConfig with the share of pairs."""
 
 
 def learn_from_text(pairs: Pairs, language: str) -> dict[str, object]:
     """Learn fields of TextLayerDescription from training pairs with this source language."""
-    learned = {name: value for own in PHENOMENA for name, value in own.learn(pairs, language).items()}
+    learned = {name: value for kind in PHENOMENA for name, value in kind.learn(pairs, language).items()}
     return learned | {"tags": learn_tags(pairs())}
 
 
 @dataclass(eq=False)
 class TextLayer:
-    """The reversible preparation of text for one model. Its translator and its training hold the instance.
+    """The reversible preparation of text for one model.
 
-    - ``segment`` turns a source line into segments with placeholders, for translation.
-    - ``restore`` turns the translation of a segment into text with the values and the casing of the source line.
-    - ``prepare_pair`` inserts placeholders on both sides of a training pair, and does not split it.
+    - ``segment`` prepares a source line: it returns segments with placeholders.
+    - ``restore`` inserts the values, and restores the casing and the edges, in the translation of a segment.
+    - ``prepare_pair`` prepares a training pair. It does not split it.
     """
 
     config: TextLayerDescription
@@ -90,21 +90,21 @@ class TextLayer:
     source_language: str
     target_language: str
     spelling: Spelling | None = None
-    """The words of the training text; None: typing errors are not corrected."""
+    """The word counts of the training text; None: typing errors are not corrected."""
     terms: Terms = field(default_factory=dict)
     """The glossary."""
 
     def __post_init__(self) -> None:
         self.between = tuple(map(between_words, self.direction))
-        """What separates two words of the source language, and of the target language."""
+        """The separator of words in the source language and in the target language: a space or nothing."""
         self.placeholder_count = count_placeholders(self.tokenizers)
         kinds = PHENOMENA if self.config.enabled else ()
         phenomena = [self.spelling if kind is Spelling else kind(self) for kind in kinds]
         self.phenomena: list[Phenomenon] = list(filter(None, phenomena))
-        """All phenomena in order; none if the text layer is off."""
+        """The phenomena in order; empty if the text layer is off."""
         self._terms = TermFinder(self.terms, self.source_language)
         self.hide_symbols = self.tokenizers.source.hide_symbols
-        """Replaces the user-defined symbols of a text by the characters that stand for them, on both sides the same."""
+        """Replaces the user-defined symbols of a text by the characters that stand for them on both sides."""
         self.show_symbols = self.tokenizers.source.show_symbols
 
     def __reduce__(self) -> tuple:
@@ -128,55 +128,57 @@ class TextLayer:
         syntax: str = "",
         terms: TermFinder | None = None,
     ) -> list[Segment]:
-        """Cut a source line into prepared segments, in order.
+        """Split a source line into prepared segments.
 
-        The line is the concatenation of ``restore(segment, segment.text)`` over all segments, but for its tag.
+        ``restore(segment, segment.text)`` of all segments, concatenated, gives the line without its tag.
 
         Args:
             line: The line, which is not blank. A lone surrogate in the line is read as U+FFFD.
             split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
-            max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
-            syntax: The key in SYNTAXES of further placeholders; "" if there are none.
-            elements: The spans of elements whose tags were removed from the line. Only terms cross the border of one.
-            terms: Finds further terms, which come before those of the layer's own glossary.
+            max_tokens: Maximum number of tokens of a sentence that is not split; None: ``config.long_source``.
+            elements: The spans of the elements whose tags were removed from the line. No values but terms cross the
+                edge of one.
+            syntax: The key in SYNTAXES of additional placeholders; "" for none.
+            terms: Finds additional terms, which take precedence over the layer's glossary.
         """
         finders = [terms, self._terms] if terms else [self._terms]
 
-        def find(text: str, inside: Sequence[Span]) -> list[tuple[Span, str]]:
-            spans = values_of_elements(text, partial(self._find, syntax=syntax), inside)
+        def find_values(text: str, inside: Sequence[Span]) -> list[tuple[Span, str]]:
+            spans = find_values_in_elements(text, partial(self._find_values, syntax=syntax), inside)
             return values_with_terms(text, spans, finders)
 
         tag, line = split_tag(line, () if elements else self.config.tags)
-        request = Request(find, elements, split, correct, max_tokens, tag)
-        return self._prepared([Segment(line, original=line)], self.phenomena, request)
+        request = Request(find_values, elements, split, correct, max_tokens, tag)
+        return self._prepare([Segment(line, original=line)], self.phenomena, request)
 
-    def _prepared(self, segments: list[Segment], phenomena: Sequence[Phenomenon], request: Request) -> list[Segment]:
+    def _prepare(self, segments: list[Segment], phenomena: Sequence[Phenomenon], request: Request) -> list[Segment]:
+        """Prepare segments by phenomena, and the nested texts in them by those after ``Values``."""
         for phenomenon in phenomena:
             segments = [
                 new for old in segments for new in (phenomenon.prepare_segment(old, request) if old.text else (old,))
             ]
         after_values = self.phenomena[PHENOMENA.index(Sentences) :]
         for nested in (nested for segment in segments for nested in segment.nested.values()):
-            nested.segments = self._prepared(nested.segments, after_values, request)
+            nested.segments = self._prepare(nested.segments, after_values, request)
         return [segment.evolve(tag=request.tag if segment.text else "") for segment in segments]
 
-    def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
-        """Return the spans of a text that come back whole, in order."""
+    def _find_values(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
+        """Return the spans of the values of a text, in order."""
         return list(merge_spans([span for own in self.phenomena for span in own.find_values(text, side, syntax)], text))
 
     def is_value(self, text: str) -> bool:
-        """Return whether a text of the source language is one that is not translated."""
-        return self._find(text) == [(0, len(text))]
+        """Return whether a whole text of the source language is one value."""
+        return self._find_values(text) == [(0, len(text))]
 
     def restore(self, segment: Segment, translation: str) -> str:
         """Return a translation with the values, the casing and the edges of the source segment.
 
-        A translation that equals the text of the segment gives the source segment exactly as it was written.
+        The result is the original source if the translation equals the text of the segment.
 
         Args:
             segment: The segment.
-            translation: The translation of its text, with each placeholder of it once.
+            translation: The translation of its text, with each of its placeholders once.
         """
         if segment.text and segment.is_continued and not translation:
             return segment.before + segment.after.lstrip()
@@ -186,17 +188,17 @@ class TextLayer:
         return "".join([segment.before, *self.replacements(segment, translation), after])
 
     def positions(self, segment: Segment, translation: str) -> list[int]:
-        """Map the positions of a translation to positions in its restored text, with values, casing and edges.
+        """Map the positions of a translation to positions in the result of ``restore``.
 
         Returns:
-            For each character of the translation, where it begins in the result of ``restore``; then where the last one
-            ends. The length is ``len(translation) + 1``.
+            The start of each character of the translation in the result of ``restore``, followed by the end of the last
+            character: ``len(translation) + 1`` positions.
         """
         lengths = map(len, self.replacements(segment, translation))
         return list(accumulate(lengths, initial=len(segment.before)))
 
     def replacements(self, segment: Segment, translation: str) -> list[str]:
-        """Return the replacement of each character of a translation, without the edges of the segment."""
+        """Return the restored text of each character of a translation, without the edges of the segment."""
         if translation == segment.text:
             parts = segment.copied_characters
         else:
@@ -205,18 +207,18 @@ class TextLayer:
                 parts = phenomenon.restore(segment, translation, parts)
         return [segment.by_placeholder.get(part, part) for part in parts]
 
-    def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
-        """Adapt the whitespace between the segments of a target line to the target language.
+    def adapt_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
+        """Adapt the whitespace between the translations of segments to the target language.
 
-        Restored translations have the whitespace of the source line. If only the source language writes spaces between
-        sentences, single spaces are removed. If only the target language does, missing spaces are added.
+        Restored translations have the whitespace of the source line. If only the source language has spaces between
+        sentences, single spaces are removed. If only the target language has them, missing spaces are added.
 
         Args:
             segments: The segments of the source line.
             translations: The restored translation of each segment.
 
         Returns:
-            The translation of each segment, ready to be concatenated.
+            The translations, ready to be concatenated.
         """
         if not segments or self.between[0] == self.between[1]:
             return list(translations)
@@ -236,15 +238,15 @@ class TextLayer:
         """Prepare a sentence pair for training or scoring, and return the prepared source and target.
 
         Placeholders replace the values that both sides share. Brackets and quotation marks among them are removed, as
-        ``Segment.source`` does. A source in uppercase or title case is lowercased, and so is a target in uppercase.
+        in ``Segment.source``. A source in uppercase or title case is lowercased, and so is a target in uppercase.
         Placeholder characters and lone surrogates of the raw text become U+FFFD.
 
         Args:
             source: The source.
             target: The target.
-            replacements: Words that placeholders replace, too. Each must occur once on its side.
-            order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Values beyond
-                its length stay as they are.
+            replacements: Words to replace by placeholders, too. Each must occur once on its side.
+            order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Additional values
+                stay as they are.
         """
         source, target = self.hide_symbols(source), self.hide_symbols(target)
         if not self.phenomena:
@@ -252,7 +254,8 @@ class TextLayer:
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         tag, source = split_tag(source, self.config.tags)
         order = range(self.placeholder_count) if order is None else order
-        shared = shared_values((source, target), [partial(self._find, side=side) for side in (0, 1)], replacements)
+        finders = [partial(self._find_values, side=side) for side in (0, 1)]
+        shared = shared_values((source, target), finders, replacements)
         brackets = {value for value in shared if BRACKET.fullmatch(source, *value.source)}
         values = [value for value in shared if value not in brackets][: len(order)]
         placeholders = assign_placeholders((value.is_number for value in values), order)

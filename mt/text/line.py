@@ -1,4 +1,4 @@
-"""A line to translate and its options, one value from the readers of requests to the tokenizer and back."""
+"""A line to translate and the options of its translation."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -17,26 +17,26 @@ class Line(NamedTuple):
     is_plain: bool = False
     """Whether it is plain text, in which ``decoding.markup=auto`` finds pairs of marks such as ``[b]…[/b]``."""
     escape: Callable[[str], str] = str
-    """Writes the text between the codes of the translation."""
+    """Escapes the text between the codes of the translation, for example ``&`` in HTML."""
     original: str | None = None
-    """The line as it was written, which comes back if it cannot be translated; None: ``text`` without escapes."""
+    """The line before markup was parsed, which is returned if the line cannot be translated; None: ``text``."""
     terms: TermFinder | None = None
-    """Finds further terms, which come before those of the model's own glossary."""
+    """Finds additional terms, which take precedence over the model's glossary."""
     n_best: int = 1
     """Maximum number of translations, if fewer than ``decoding.n_best``."""
     aligned: bool = False
     """Whether the translations come with word alignments, which cost a forced pass through the model."""
     confident: bool = False
-    """Whether the best translation, not found greedily, comes with its confidence."""
+    """Whether the best translation comes with its confidence, unless the search is greedy."""
     number: int = 0
-    """Its number, counted from 0, for the statistics and for the random numbers of sampling."""
+    """The index of the line, for the statistics and as a seed of sampling."""
 
     def with_text(self, text: str, markup: MarkupKind | Literal[False] | None = None) -> "Line":
         """Return the line with another text.
 
         Args:
-            text: The text as it is written.
-            markup: ``html`` or ``xml`` if it has tags; any other value for plain text.
+            text: The text, which may have tags.
+            markup: ``html`` or ``xml`` to parse the tags; any other value for plain text.
         """
         if markup in ("html", "xml"):
             return self._replace(text=coded_markup(text, markup), is_plain=False, escape=encode, original=text)

@@ -1,34 +1,32 @@
-"""Separates a coded text into its words and its codes, such as tags, and places the codes in the translation.
+"""Removes inline codes, such as tags, from a text, and inserts them into its translation by word alignment.
 
-The text without codes is translated. The word alignment of text and translation tells where the codes belong. In this
-example, red is linked to rouge and car to voiture::
+In this example, red is linked to rouge and car to voiture::
 
     a <b>red</b> <i>car</i>    →    une <i>voiture</i> <b>rouge</b>
 
 ``tests/text/test_markup_transfer.py`` has a table of examples for these rules:
 
-1.  Each code comes back exactly once, as it was written, and each element keeps its parent and all that it contains. So
-    what was well-formed remains so. Siblings follow their words and may change their order.
-2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
-    its parent (or of the line), it spans all words of its parent (or of the translation).
-3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
-    together the shorter comes first. One of which nothing is left stands after the target of the linked word before it.
-    The same holds for the children of an element that is cut short: they end where it ends.
-4.  An element whose words have no link stands after the target of the linked word before it. If there is none within
-    its parent, it stands at the beginning of its parent. There, or if rule 3 left nothing of it, it takes a word (see
-    ``mt.text.repair``). Text that is passed through unchanged stays in its element.
-5.  A standalone code (see ``mt.formats.tags``), or an element without words, stands at the beginning or end of its
-    parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
-    and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
-    moves into a sibling, but stands before or after it.
-6.  A code at the border of a word is at the border of a word in the translation. A code inside a word may be inside
-    one.
-7.  Whitespace remains as it is in the translation, and codes that touched a word touch it again. There are two
-    exceptions. If a standalone code had whitespace on one side and would have none, it gets a space. And HTML elements
-    such as ``<br>`` and ``<p>`` separate words even if no space is written. The text to translate then has a space in
-    place of the tag, and if the tag stands in front of a space of the translation, it replaces it.
-8.  Whitespace at the ends of the line is not translated. It comes back at the ends, with the codes that are in it.
-9.  If the translation is the text itself, the result is the line. If it is empty, all codes come back in their order.
+1.  The translation has each code exactly once and unchanged. Each element keeps its parent and its children, so that
+    well-formed markup stays well-formed. Siblings follow their words and may change their order.
+2.  An element spans the words of the translation from the first to the last one that is linked to one of its words. If
+    it has all words of its parent (or of the line), it spans all words of its parent (or of the translation).
+3.  If the spans of siblings overlap, the one that starts first ends at the start of the next one. If two start at the
+    same word, the shorter one comes first. An element whose span becomes empty is placed after the target of the linked
+    word before it. If an element is shortened, its children end where it ends.
+4.  An element whose words have no link is placed after the target of the linked word before it, or at the start of its
+    parent if there is no such word in the parent. An element without words there, also because of rule 3, gets a word
+    (``mt.text.repair``). Copied text, such as numbers, stays in its element.
+5.  A standalone code (see ``mt.formats.tags``), or an element without words, stays at the start or end of its parent.
+    Elsewhere, it is placed after the target of the linked word before it; or before the target of the linked word after
+    it, if it touches that word and not the word before it. It is never placed inside a sibling.
+6.  A code at the start or end of a word is at the start or end of a word in the translation. A code inside a word may
+    be inside one.
+7.  The whitespace of the translation does not change, and codes that touch a word touch it in the translation. There
+    are two exceptions. A standalone code with whitespace on one side gets a space if it would have none. And HTML
+    elements such as ``<br>`` and ``<p>`` separate words without a space. The text to translate then has a space in
+    place of the tag, and a tag in front of a space of the translation replaces it.
+8.  Whitespace at the ends of the line is not translated. It is copied, with the codes in it.
+9.  If the translation equals the text, the result is the line. If it is empty, the result has all codes in their order.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,10 +35,10 @@ import regex
 
 from mt.core.coded_text import Code, CodedText, Splice, joined
 from mt.text.placement import PUNCTUATION, AlignmentLink, Element, Placement, elements_and_runs
-from mt.text.repair import cut_at_codes, set_parts, without_conflicts
+from mt.text.repair import remove_conflicts, set_parts, split_at_codes
 
 WORDS_TOUCH = regex.compile(r"[^\s\p{Ps}\p{Pi}][^\s\p{Pe}\p{Pf},.;:!?'’]")
-"""Two characters between which a word ends if an element separates them."""
+"""Two characters that belong to different words if an element such as ``<br>`` is between them."""
 
 
 def text_to_translate(coded: CodedText) -> CodedText:
@@ -56,18 +54,19 @@ def text_to_translate(coded: CodedText) -> CodedText:
     last = {code.position: code for code in coded.codes if code.separates and WORDS_TOUCH.match(padded, code.position)}
     pieces: list[CodedText] = []
     for text, code in zip(texts, coded.codes, strict=True):
-        needs_blank = last.get(code.position) is code
-        own = code._replace(position=0, separates=needs_blank)
-        pieces += [CodedText(text), CodedText(" " if needs_blank else "", (own,))]
+        needs_space = last.get(code.position) is code
+        own = code._replace(position=0, separates=needs_space)
+        pieces += [CodedText(text), CodedText(" " if needs_space else "", (own,))]
     return joined([*pieces, CodedText(end)])
 
 
 def text_and_elements(coded: CodedText) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text to translate of a coded text, without whitespace at its ends, and the spans of its elements."""
+    """Return the stripped text to translate of a coded text, and the spans of its elements."""
     source = text_to_translate(coded)
     start = len(source.text) - len(source.text.lstrip())
     elements = elements_and_runs(source)[0][1:] if coded.codes else ()
-    return source.text.strip(), [(own.start - start, own.end - start) for own in elements if not own.is_standalone]
+    spans = [(element.start - start, element.end - start) for element in elements if not element.is_standalone]
+    return source.text.strip(), spans
 
 
 def transfer_markup(
@@ -78,10 +77,9 @@ def transfer_markup(
     Args:
         coded: The text.
         translation: The translation of ``text_to_translate(coded).text.strip()``.
-        links: The word alignment of both, in any order. Links may overlap, and characters may have no link. White
-            space at the ends of a link is ignored.
-        kept: The links of text that is passed through unchanged, such as numbers. They do not overlap. Such text stays
-            in its element.
+        links: The word alignment of both, in any order. Links may overlap, and characters may have no link. Whitespace
+            at the ends of a link is ignored.
+        kept: The links of copied text, such as numbers, which stays in its element. They do not overlap.
     """
     source = text_to_translate(coded)
     text = source.text.strip()
@@ -91,7 +89,7 @@ def transfer_markup(
         return coded
     if not translation.strip():
         return source.spliced([Splice(start, end, "")])
-    links, kept = ([AlignmentLink(*(n + start for n in link)) for link in own] for own in (links, kept))
+    links, kept = ([AlignmentLink(*(n + start for n in link)) for link in side] for side in (links, kept))
     return transfer_markup_untrimmed(source, source.text[:start] + translation + source.text[end:], links, kept)
 
 
@@ -102,13 +100,14 @@ def transfer_markup_untrimmed(
     if not target.strip():
         return source.spliced([Splice(0, len(source.text), target)])
     elements, runs = elements_and_runs(source)
-    pieces = list(cut_at_codes(runs, source.text, kept))
-    Placement(elements, runs, source.text, target, without_conflicts(links, pieces)).place()
+    pieces = list(split_at_codes(runs, source.text, kept))
+    Placement(elements, runs, source.text, target, remove_conflicts(links, pieces)).place()
     set_parts(elements, source.text, target, pieces)
-    return _assembled(elements[0])
+    return _assemble(elements[0])
 
 
-def _assembled(root: Element) -> CodedText:
+def _assemble(root: Element) -> CodedText:
+    """Return the text of placed elements with their codes, and the spaces that standalone codes need (rule 7)."""
     texts: list[str] = []
     tags: list[tuple[int, Element, bool]] = []
     length = 0
@@ -126,11 +125,11 @@ def _assembled(root: Element) -> CodedText:
     parts: list[str] = []
     codes: list[Code] = []
     length = 0
-    written = 0  # how much of the text is among the parts, or replaced by a code
-    blank = True  # whether the line begins here or whitespace was last; codes of elements do not count
+    done = 0  # the number of characters of the text that are among the parts, or replaced by a code
+    is_after_space = True  # whether the line starts here or whitespace precedes; codes of elements are ignored
     after_closing = False  # whether the last code closed an element
-    owed = False  # whether a standalone code was last that needs whitespace after it
-    is_apart = False  # whether a standalone code was last that touches no word after it
+    is_space_due = False  # whether the preceding standalone code needs whitespace after it
+    is_apart = False  # whether the preceding standalone code touches no word after it
 
     def add(part: str) -> None:
         nonlocal length
@@ -138,30 +137,30 @@ def _assembled(root: Element) -> CodedText:
         length += len(part)
 
     for position, element, closes in tags:
-        # The blank after a standalone code comes after closing codes, because it is not part of their elements.
-        following = text[written : written + 1]
-        needs_blank = (
-            is_apart and following.isalnum() or owed and not following.isspace() and following not in PUNCTUATION
+        # The space after a standalone code comes after closing codes, because it is not a part of their elements.
+        following = text[done : done + 1]
+        needs_space = (is_apart and following.isalnum()) or (
+            is_space_due and not following.isspace() and following not in PUNCTUATION
         )
-        if needs_blank and (written < position or not closes):
+        if needs_space and (done < position or not closes):
             add(" ")
-            owed, is_apart, blank = False, False, True
-        if written < position:
-            add(text[written:position])
-            written, blank, owed, is_apart = position, text[position - 1].isspace(), False, False
+            is_space_due, is_apart, is_after_space = False, False, True
+        if done < position:
+            add(text[done:position])
+            done, is_after_space, is_space_due, is_apart = position, text[position - 1].isspace(), False, False
         if element.is_standalone:
             touches = not element.word_before and bool(parts) and parts[-1][-1:].isalnum()
-            if owed or (not blank and (element.blank_before or touches)):
+            if is_space_due or (not is_after_space and (element.space_before or touches)):
                 add(" ")
-            blank, owed, is_apart = False, element.blank_after, not element.word_after
+            is_after_space, is_space_due, is_apart = False, element.space_after, not element.word_after
         code = element.closing if closes else element.opening
-        if code is None or code.number < 0:  # a border of the whole text, or one outside of it
+        if code is None or code.number < 0:  # the start or end of the whole text, or a code outside of it
             continue
         is_beside = after_closing and not closes and codes[-1].position == length
         if is_beside and code.back.startswith(("*", "_", "~")) and codes[-1].back.endswith(code.back[0]):
-            add(" ")  # otherwise the marks of two neighbors would be read as one
+            add(" ")  # otherwise ** and ** would be read as ****
         after_closing = closes
         codes.append(code._replace(position=length))
-        if code.separates and text.startswith(" ", written):
-            written += 1
+        if code.separates and text.startswith(" ", done):
+            done += 1
     return CodedText("".join(parts), tuple(codes))

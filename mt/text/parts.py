@@ -1,8 +1,9 @@
-"""Cuts sentences into parts that are texts of their own: labels, direct speech, remarks in brackets, alternatives.
+"""Splits sentences into parts to translate separately: labels, direct speech, remarks in brackets, alternatives.
 
-A model that has seldom seen ``:``, ``"``, ``(``, ``/`` or ``&`` in training mixes the words on both sides. A sentence
-is cut where such a mark stands between two parts. A remark or an alternative inside of a sentence is taken out of it,
-translated by itself, and put back by word alignment. Marks that the training text has often are left to the model.
+A model that has seldom seen ``:``, ``"``, ``(``, ``/`` or ``&`` in training mixes the words on both sides. So a
+sentence is split at such a punctuation mark between two parts. A remark or an alternative inside a sentence is
+extracted, translated separately, and inserted by word alignment. Punctuation marks that are frequent in the training
+text do not split sentences.
 """
 
 from bisect import bisect_right
@@ -17,20 +18,21 @@ from mt.text.placeholders import fill_placeholders
 from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment
 
 MARKS = ':;/|&"“„«「『([（［'
-"""Marks between parts, for a pair of marks the first."""
+"""Punctuation marks between parts. Of brackets and quotation marks, only the opening one is listed."""
 MARK = regex.compile(f"[{regex.escape(MARKS)}]")
 MAX_DEPTH = 3
-"""How often parts are cut again, as in ``Note: (laughs) he/she``. It bounds the time for a line of many marks."""
+"""How often parts are split again, as in ``Note: (laughs) he/she``. It bounds the time for a line of many marks."""
 MIN_MARK_SHARE = 0.02
-"""The smallest share of training sources with a mark that the model knows."""
+"""A mark that occurs in at least this share of the training sources is known to the model, and does not split."""
 APOSTROPHE = {ord("'"): "\ufffc"}
 _WORD = r"\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+"
 _BEFORE_MORE = r"\s+\p{L}{4,}+(?=\s+\p{Ll})"
 SEPARATOR = regex.compile(rf"[:;]\p{{P}}{{0,3}}+\s+|[：；]\s*|(?<=\s)(?:\||/(?!{_BEFORE_MORE}))\s+|(?<=^\s*)\]\s+")
-"""A mark between two parts, with the whitespace after it."""
+"""A punctuation mark between two parts, with the whitespace after it."""
 LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
-"""The end of direct speech, unlike that of a title. (?r): searched from the end."""
+"""The punctuation mark at the end of direct speech. Titles in quotation marks have none. (?r): searched from the
+end."""
 SENTENCE = regex.compile(r"\s*\p{Lu}\S*\s+\S")
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
@@ -40,11 +42,11 @@ PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
 ALTERNATIVE = regex.compile(
     rf"(?<![^\s\p{{Ps}}\p{{Pi}}\"/]){_WORD}((?:/{_WORD}){{1,9}}+|\s+(?:&\s+{_WORD}|/{_BEFORE_MORE}))(?=[^\w\s=/&@]*+(?:\s|$))"
 )
-"""A word, and in the group others behind a slash or an ampersand, with that."""
+"""A word, followed by other words, each with a slash or an ampersand before it (group 1)."""
 
 
 class Parts(Phenomenon):
-    """Cuts sentences at labels, speech and brackets, and takes remarks and alternatives out of them."""
+    """Splits sentences at labels, speech and brackets, and extracts remarks and alternatives from them."""
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
@@ -54,22 +56,24 @@ class Parts(Phenomenon):
             "known_marks": [
                 mark
                 for mark in MARKS
-                if sum(f" {mark}" in f" {own}" or f"{mark} " in own for own in sources) >= min_count
+                if sum(f" {mark}" in f" {source}" or f"{mark} " in source for source in sources) >= min_count
             ]
         }
 
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         parts = [segment]
         for _ in range(MAX_DEPTH):
-            parts = [new for part in parts for new in self._cut(part)]
+            parts = [new for part in parts for new in self._split(part)]
         return parts
 
-    def _cut(self, segment: Segment) -> list[Segment]:
+    def _split(self, segment: Segment) -> list[Segment]:
+        """Split a segment at labels, direct speech and brackets; or else replace remarks and alternatives by values."""
         if not segment.values and MARK.search(segment.text) is None:
             return [segment]
         known = dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
-        # Of apostrophes, only quotation marks are values.
-        text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(known)
+        # Apostrophes that are quotation marks are values, and visible. Others are hidden.
+        text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_visible_character, segment.values))
+        text = text.translate(known)
         pairs = [
             (start, end)
             for start, end in _outer_pairs(text)
@@ -104,24 +108,24 @@ class Parts(Phenomenon):
         return [segment.with_values(sorted(remarks), are_nested=True) if remarks else segment]
 
 
-def _shown(value: str) -> str:
-    """Return the character that tells the role of a value between the parts of a sentence."""
+def _visible_character(value: str) -> str:
+    """Return a character that stands for a value while parts are found: a colon for a label, a bracket for itself."""
     if LABEL.fullmatch(value):
         return ":"
     return value if len(value) == 1 else "]" if value.startswith("[") else "\ufffc"
 
 
 def _is_inside(position: int, spans: Sequence[Span]) -> bool:
-    """Return whether a position is inside of one of several spans, which are in order."""
+    """Return whether a position is inside one of some spans, which are in order."""
     index = bisect_right(spans, (position, 0)) - 1
     return index >= 0 and position < spans[index][1]
 
 
 def _outer_pairs(text: str) -> Iterator[Span]:
-    """Yield the spans of the brackets and quotations of a text that are inside of no others."""
+    """Yield the spans of the outermost pairs of brackets or quotation marks of a text."""
     marks = list(BRACKET_OR_QUOTE.finditer(text))
-    done = 0
+    end = 0
     for opening, closing in sorted(bracket_pairs([mark[0] for mark in marks]).items()):
-        if marks[opening].start() >= done:
-            done = marks[closing].end()
-            yield marks[opening].start(), done
+        if marks[opening].start() >= end:
+            end = marks[closing].end()
+            yield marks[opening].start(), end

@@ -1,10 +1,10 @@
 """Placeholders: characters that stand for the values of a line, such as URLs, while it is translated.
 
-The tokenizer keeps each placeholder as one token, and the model learns to copy it. Placeholders are
-numbered, so that several in a sentence can change their order. Plain numbers have placeholders of their own, because
-nouns follow them: from the other placeholders, which stand where names stand, a model would learn to write no noun
-there. Placeholders lie in the last private-use plane, which hardly any text uses. If a text does contain such a
-character, it is a value like any other, and comes back.
+Each placeholder is one token, which the model learns to copy. Placeholders are numbered, so that the order of several
+in a sentence can change. Plain numbers have placeholders of their own, because nouns follow numbers. The other
+placeholders are in the positions of names, and a model would learn from them that no noun follows. Placeholders are
+characters of the last private-use plane, which hardly any text uses. If a text contains such a character, it is a
+value, too, and is copied.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,26 +19,26 @@ from mt.tokenizer.tokenizer import TokenizerPair
 
 FIRST_PLACEHOLDER = 0x10F000
 MAX_SEGMENT_TERMS = 0x4000
-"""Maximum number of terms in a segment. Their placeholders, which no vocabulary has, come before the first one."""
+"""Maximum number of terms in a segment. Their placeholders precede FIRST_PLACEHOLDER; they are in no vocabulary."""
 MAX_PLACEHOLDERS = 64
 """Maximum number of placeholders of each of the two kinds (for plain numbers, and for other values)."""
 FIRST_NUMBER_PLACEHOLDER = MAX_PLACEHOLDERS
-"""The number of the first placeholder that stands for plain numbers alone."""
+"""The number of the first placeholder for plain numbers."""
 PLACEHOLDER = regex.compile(
     f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]"
 )
 CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
 """The corpus tag, which precedes each source of a tagged corpus, separated by a space. A tokenizer that is trained on
 tagged text makes it one token; others write it as four bytes."""
-PLACEHOLDER_WITH_BLANK = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
+PLACEHOLDER_WITH_SPACE = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
 TOUCHABLE_END = regex.compile(
     rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
 )
-"""The end of a text that a placeholder may touch: whitespace, an opening bracket or quote, a hyphen and the like, or a
-letter of the languages that write no spaces."""
+"""The end of a text that needs no space before a placeholder: whitespace, an opening bracket or quotation mark, a
+hyphen and similar characters, or a letter of a language without spaces between words."""
 WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{PLACEHOLDER.pattern}")
-"""Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
-other placeholders."""
+"""Characters that must be separated from a preceding placeholder: letters of languages with spaces between words,
+digits and other placeholders."""
 
 WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’-]\p{L}[\p{L}\p{M}]*)*+")
 
@@ -48,15 +48,14 @@ TOO_CLOSE = regex.compile(
     rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})"
     rf"|(?<={_VALUE})(?={_LETTER})|(?<={_LETTER})(?={_VALUE})"
 )
-"""An empty match between a placeholder and an adjacent digit or placeholder, or between a placeholder for values and an
-adjacent letter of a language with spaces."""
-BEHIND_WORD = regex.compile(rf"(?<={_LETTER})({PLACEHOLDER.pattern})(?!\w)")
+"""The empty string between a placeholder and an adjacent digit or placeholder, or between a placeholder that is not for
+numbers and an adjacent letter of a language with spaces between words."""
+AFTER_WORD = regex.compile(rf"(?<={_LETTER})({PLACEHOLDER.pattern})(?!\w)")
 LETTER_END = regex.compile(r"(?r)[\p{L}\p{M}]$")
 
 
 def placeholder(number: int) -> str:
-    """Return the character with a placeholder number: 0 to 63 for values, 64 to 127 for plain numbers, -1 and below for
-    terms."""
+    """Return the placeholder with a number: 0 to 63 for values, 64 to 127 for plain numbers, -1 and below for terms."""
     return chr(FIRST_PLACEHOLDER + number)
 
 
@@ -69,9 +68,8 @@ def assign_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]
     """Assign a different placeholder to each value.
 
     Args:
-        are_numbers: For each value, whether it is a plain number and so gets a placeholder for numbers; None for a
-            term.
-        order: The numbers to assign. Values and plain numbers each take them from the start, in order.
+        are_numbers: For each value, whether it is a plain number, which gets a number placeholder; None for a term.
+        order: The placeholder numbers to assign. Values and plain numbers are counted separately.
 
     Returns:
         The placeholder of each value.
@@ -85,16 +83,16 @@ def assign_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]
 
 
 def fill_placeholders(text: str, values: Iterable[str]) -> str:
-    """Replace the placeholders of a text by values, in order. The placeholders' numbers do not matter."""
+    """Replace the placeholders of a text by values, in order of position."""
     remaining = iter(values)
     return PLACEHOLDER.sub(lambda _: next(remaining), text)
 
 
 def remove_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
-    """Remove placeholders that the source lacks, and all but the first occurrence of the others.
+    """Remove placeholders that the source lacks, and repetitions of the others.
 
-    A placeholder behind a word that it touches, such as the sign of ``house¹``, is also removed if it touches no word
-    in the translation: word alignment will find its word.
+    A placeholder that touches the word before it, as that of ¹ in ``house¹``, is also removed if it touches no word in
+    the translation, so that it is inserted anew by word alignment.
 
     A blank is inserted where a placeholder touches a digit, another placeholder, or (unless it stands for a plain
     number) a letter, so that two values do not become one. It is not inserted if the source has placeholders that
@@ -110,12 +108,12 @@ def remove_surplus_placeholders(translation: str, source: str) -> tuple[str, int
     if not PLACEHOLDER.search(translation):
         return translation, 0
     allowed = set(PLACEHOLDER.findall(source))
-    of_words = set(BEHIND_WORD.findall(source))
+    after_words = set(AFTER_WORD.findall(source))
     removed = 0
 
     def keep_once(match: regex.Match[str]) -> str:
         nonlocal removed
-        if match[1] in of_words and not LETTER_END.search(translation, 0, match.start(1)):
+        if match[1] in after_words and not LETTER_END.search(translation, 0, match.start(1)):
             return ""
         if match[1] not in allowed:
             removed += 1
@@ -123,7 +121,7 @@ def remove_surplus_placeholders(translation: str, source: str) -> tuple[str, int
         allowed.remove(match[1])
         return match[0]
 
-    return _separate(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
+    return _separate_placeholders(PLACEHOLDER_WITH_SPACE.sub(keep_once, translation), source), removed
 
 
 def missing_placeholders(translation: str, source: str) -> list[str]:
@@ -136,9 +134,9 @@ def insert_missing_placeholders(
 ) -> str:
     """Insert missing placeholders into a translation, and return the result.
 
-    A placeholder is inserted next to the translation of its nearest aligned source word: behind it if the word precedes
-    the placeholder, else in front of it. Without any aligned word, it is inserted at the end, or at the beginning if
-    the source begins with it. Terms are inserted next to words only, and apart from them.
+    A placeholder is inserted next to the translation of the nearest aligned source word: after it if the word precedes
+    the placeholder, else before it. If no word is aligned, the placeholder is inserted at the end, or at the start if
+    the source starts with it. Terms are inserted next to words only, separated by spaces.
 
     Args:
         translation: A translation.
@@ -150,13 +148,15 @@ def insert_missing_placeholders(
     positions: list[tuple[int, str]] = []
     for token in missing:
         start = source.index(token)
-        own = to_words if token < placeholder(0) else links
-        distances = [(start - link.source_end, link.target_end) for link in own if link.source_end <= start]
-        distances += [(link.source_start - start - 1, link.target_start) for link in own if link.source_start > start]
+        usable = to_words if token < placeholder(0) else links
+        distances = [(start - link.source_end, link.target_end) for link in usable if link.source_end <= start]
+        distances += [
+            (link.source_start - start - 1, link.target_start) for link in usable if link.source_start > start
+        ]
         _, position = min(distances, key=itemgetter(0), default=(0, len(translation) if start else 0))
         # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
         positions.append((WORD_REST.match(translation, position).end(), token))
-    # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
+    # Insertion from the last position to the first does not move the others. Ties keep the order of the source.
     for position, token in sorted(reversed(positions), key=itemgetter(0), reverse=True):
         head, tail = translation[:position], translation[position:]
         start = source.index(token)
@@ -170,16 +170,16 @@ def insert_missing_placeholders(
         before = "" if ends_word or TOUCHABLE_END.search(head) else " "
         after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
         translation = f"{head}{before}{token}{after}{tail}"
-    return _separate(translation, source)
+    return _separate_placeholders(translation, source)
 
 
-def _separate(translation: str, source: str) -> str:
+def _separate_placeholders(translation: str, source: str) -> str:
+    """Insert spaces where placeholders touch letters, digits or each other, unless some do so in the source."""
     return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)
 
 
 def count_placeholders(tokenizers: TokenizerPair) -> int:
-    """Return the number of placeholders of each of the two kinds, those for plain numbers and those for other values,
-    in the vocabularies of both sides."""
+    """Return the number of placeholders of each kind, for plain numbers and for other values, in both vocabularies."""
     sides = tokenizers.source, tokenizers.target
     for number in range(MAX_PLACEHOLDERS):
         names = placeholder(number), placeholder(FIRST_NUMBER_PLACEHOLDER + number)

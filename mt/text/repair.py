@@ -1,8 +1,8 @@
-"""Builds the content of placed elements: passed-through text goes into its element, and each element gets a word.
+"""Builds the content of placed elements: copied text moves into its element, and empty elements get a word.
 
-Links may cross, so that no order of codes suits them all. Then the translation's text changes a little. Text that is
-passed through, such as a number, moves to its element. An element that had words and is left without any takes the
-nearest word beside it. If there is none, it gets its own words, untranslated.
+Links may cross, so that no order of codes is consistent with all links. Then the text of the translation changes a
+little. Copied text, such as a number, moves into its element. An element that has words in the source, but none in the
+translation, gets the nearest word beside it. If there is no word beside it, it gets its source words.
 """
 
 from bisect import bisect_left
@@ -19,12 +19,12 @@ _WORD = rf"[{SPACELESS}]\p{{M}}*|[^\W{SPACELESS}]+(?:['’-][^\W{SPACELESS}]+)*"
 FIRST_WORD, LAST_WORD = regex.compile(_WORD), regex.compile(rf"(?r){_WORD}")
 
 
-class _Kept(str):
-    """Passed-through text, which no element takes a word of."""
+class _CopiedText(str):
+    """Text that is copied from the source. Its words are not moved into empty elements."""
 
 
-class Piece(NamedTuple):
-    """Passed-through text of one run of the source."""
+class CopiedPiece(NamedTuple):
+    """Copied text, or a part of it, in one run of the source."""
 
     link: AlignmentLink
     run: Run
@@ -32,8 +32,8 @@ class Piece(NamedTuple):
     """Whether it comes before the words of its run."""
 
 
-def cut_at_codes(runs: Sequence[Run], source: str, kept: Iterable[AlignmentLink]) -> Iterator[Piece]:
-    """Cut passed-through text at the codes of the source."""
+def split_at_codes(runs: Sequence[Run], source: str, kept: Iterable[AlignmentLink]) -> Iterator[CopiedPiece]:
+    """Split copied text at the codes of the source."""
     index = 0
     for start, end, target, _ in sorted(kept):
         shift = target - start
@@ -43,12 +43,12 @@ def cut_at_codes(runs: Sequence[Run], source: str, kept: Iterable[AlignmentLink]
             run = runs[index]
             last = min(run.end, end)
             is_first = not source[run.start : start].strip() and bool(source[last : run.end].strip())
-            yield Piece(AlignmentLink(start, last, start + shift, last + shift), run, is_first)
+            yield CopiedPiece(AlignmentLink(start, last, start + shift, last + shift), run, is_first)
             start = last
 
 
-def without_conflicts(links: Iterable[AlignmentLink], pieces: Sequence[Piece]) -> list[AlignmentLink]:
-    """Return the links with each passed-through text linked to itself, and to nothing else."""
+def remove_conflicts(links: Iterable[AlignmentLink], pieces: Sequence[CopiedPiece]) -> list[AlignmentLink]:
+    """Link copied text to itself alone: replace all other links of its characters, and return the links."""
     kept = [piece.link for piece in pieces]
     sources = {position for link in kept for position in range(link.source_start, link.source_end)}
     targets = {position for link in kept for position in range(link.target_start, link.target_end)}
@@ -60,32 +60,31 @@ def without_conflicts(links: Iterable[AlignmentLink], pieces: Sequence[Piece]) -
     ]
 
 
-def set_parts(elements: Sequence[Element], source: str, target: str, pieces: Iterable[Piece]) -> None:
-    """Set the parts of placed elements. The first element is the whole text."""
+def set_parts(elements: Sequence[Element], source: str, target: str, pieces: Iterable[CopiedPiece]) -> None:
+    """Set the ``parts`` of placed elements. The first element is the whole text."""
     pieces = sorted(pieces, key=lambda piece: piece.link.target_start)
     starts = [piece.link.target_start for piece in pieces]
-    # No code stays inside of passed-through text.
+    # Codes move out of copied text, to its start.
     inside = {
         position: start for _, _, start, end in (piece.link for piece in pieces) for position in range(start, end)
     }
-    misplaced: list[Piece] = []
+    misplaced: list[CopiedPiece] = []
 
     def text_parts(owner: Element, start: int, end: int) -> Iterator[str]:
+        """Yield the target text between two positions, without the copied text of other elements."""
         done = start
         for piece in pieces[bisect_left(starts, start) : bisect_left(starts, end)]:
             link, run = piece.link, piece.run
-            text = _Kept(source[link.source_start : link.source_end])
+            text = _CopiedText(source[link.source_start : link.source_end])
             yield target[done : link.target_start]
             done = link.target_end
             if run.owner is owner:
                 yield text
                 continue
             misplaced.append(piece)
-            done += (
-                target[done : done + 1] == " "
-                and done < end
-                and not target[max(0, link.target_start - 1) : link.target_start].strip()
-            )
+            before = target[max(0, link.target_start - 1) : link.target_start]
+            if done < end and target[done] == " " and not before.strip():
+                done += 1  # of the spaces on both sides, one stays
         yield target[done:end]
 
     for element in elements:
@@ -96,29 +95,29 @@ def set_parts(elements: Sequence[Element], source: str, target: str, pieces: Ite
             done = child.right
         element.parts = [part for part in (*element.parts, *text_parts(element, done, element.right)) if part]
     if misplaced:
-        _insert(elements, source, misplaced)
+        _insert_misplaced(elements, source, misplaced)
     empty: set[Element | str] = set()
     for element in reversed(elements):  # children come before their parents
         if not any(
-            part not in empty if isinstance(part, Element) else isinstance(part, _Kept) or FIRST_WORD.search(part)
+            part not in empty if isinstance(part, Element) else isinstance(part, _CopiedText) or FIRST_WORD.search(part)
             for part in element.parts
         ):
             empty.add(element)
     for element in elements:
-        _fill(element, empty, source)
+        _fill_empty_children(element, empty, source)
 
 
-def _insert(elements: Iterable[Element], source: str, misplaced: Iterable[Piece]) -> None:
-    """Insert passed-through text into its elements, beside the code that it is beside in the source."""
+def _insert_misplaced(elements: Iterable[Element], source: str, misplaced: Iterable[CopiedPiece]) -> None:
+    """Insert copied text into its elements, beside the code that it is beside in the source."""
     insertions: dict[tuple[Element, str], list[str]] = defaultdict(list)
     for (start, end, *_), (_, _, owner, before, after), is_first in sorted(misplaced, key=lambda piece: piece.link):
-        own = _Kept(source[start:end])
+        copied = _CopiedText(source[start:end])
         if is_first:
             key = (before, "after") if before else (owner, "first")
-            insertions[key] += [own, " " if source[end : end + 1].isspace() else ""]
+            insertions[key] += [copied, " " if source[end : end + 1].isspace() else ""]
         else:
             key = (after, "before") if after else (owner, "last")
-            insertions[key] += [" " if source[start - 1 : start].isspace() else "", own]
+            insertions[key] += [" " if source[start - 1 : start].isspace() else "", copied]
     for element in elements:
         parts: list[Element | str] = [*insertions.get((element, "first"), ())]
         for part in element.parts:
@@ -127,14 +126,14 @@ def _insert(elements: Iterable[Element], source: str, misplaced: Iterable[Piece]
             else:
                 parts.append(part)
         last = insertions.get((element, "last"), [])
-        if last and parts and _is_text(text := parts[-1]):  # 3 goes in front of the full stop in "I have 3."
+        if last and parts and _is_translated(text := parts[-1]):  # 3 is inserted before the full stop in "I have 3."
             words = text.rstrip(PUNCTUATION)
             parts[-1:], last = [words], [*last, text[len(words) :]]
         element.parts = [*parts, *last]
 
 
-def _fill(element: Element, empty: set[Element | str], source: str) -> None:
-    """Give a word to each child of an element that had words and has none."""
+def _fill_empty_children(element: Element, empty: set[Element | str], source: str) -> None:
+    """Move a word into each empty child of an element that has words in the source."""
     parts = element.parts
     done = element.parts = []
     for index, part in enumerate(parts):
@@ -143,25 +142,26 @@ def _fill(element: Element, empty: set[Element | str], source: str) -> None:
             continue
         before = done[-1] if done else ""
         after = parts[index + 1] if index + 1 < len(parts) else ""
-        marks = "".join(child for child in part.parts if isinstance(child, str) and child.strip())
+        punctuation = "".join(child for child in part.parts if isinstance(child, str) and child.strip())
         rest = [child for child in part.parts if not isinstance(child, str) or child.isspace()]
-        if _is_text(after) and (match := FIRST_WORD.search(after)):
-            done += [marks + after[: match.start()], part]
+        if _is_translated(after) and (match := FIRST_WORD.search(after)):
+            done += [punctuation + after[: match.start()], part]
             part.parts = [*rest, match[0]]
             parts[index + 1] = after[match.end() :]
-        elif _is_text(before) and (match := LAST_WORD.search(before)):
-            done[-1:] = [before[: match.start()], part, before[match.end() :] + marks]
+        elif _is_translated(before) and (match := LAST_WORD.search(before)):
+            done[-1:] = [before[: match.start()], part, before[match.end() :] + punctuation]
             part.parts = [match[0], *rest]
-        elif marks:
+        elif punctuation:
             done.append(part)
         else:
             is_beside = any(isinstance(child, Element) or child.strip() for child in done)
             is_apart = isinstance(before, str) and before[-1:].isspace()
-            left = " " * (is_beside and not is_apart)
-            done += [left, part, " " * (isinstance(after, Element) or bool(after.strip()))]
+            left = " " if is_beside and not is_apart else ""
+            right = " " if isinstance(after, Element) or after.strip() else ""
+            done += [left, part, right]
             part.parts = [source[part.start : part.end].strip(), *rest]
 
 
-def _is_text(part: Element | str) -> TypeGuard[str]:
-    """Return whether an element may take words of a part."""
-    return isinstance(part, str) and not isinstance(part, _Kept)
+def _is_translated(part: Element | str) -> TypeGuard[str]:
+    """Return whether a part is translated text, whose words may be moved into empty elements."""
+    return isinstance(part, str) and not isinstance(part, _CopiedText)

@@ -128,7 +128,7 @@ def _ends(pattern: regex.Pattern[str], text: str) -> list[Span]:
 LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
 
 
-def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
+def find_values_in_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
     """Return the spans of all values of a text that has elements, in order.
 
     The text of an element without letters, such as "…", is a value, too. A value is cut where the border of an element

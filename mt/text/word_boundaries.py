@@ -11,7 +11,7 @@ from functools import lru_cache
 from mt.core.language import SCRIPTS, writes_spaces
 
 SPACELESS = "".join(script.letters for script in SCRIPTS if not any(map(writes_spaces, script.languages)))
-"""The letters of scripts without blanks between words. Between any two of them, a word may end."""
+"""The letters of scripts without spaces between words. A word may end between any two of them."""
 _OTHER_LETTER = re.compile(rf"[^\W_{SPACELESS}]")
 _JOINERS = "\u200c\u200d"
 _LETTER = rf"[^\W\d_{SPACELESS}]"
@@ -19,49 +19,49 @@ _APOSTROPHE_OR_HYPHEN = re.compile(
     rf"(?<!{_LETTER})(?:{_LETTER}{{1,2}}|{_LETTER}{{1,8}}qu)(?P<elision>['’])(?={_LETTER})"
     rf"|(?<={_LETTER})['’‐‑-](?={_LETTER})"
 )
-"""A sign inside a word, or an apostrophe that ends one, as in l'été and jusqu'ici."""
+"""An apostrophe or hyphen inside a word, or an apostrophe that ends one (``elision``), as in l'été and jusqu'ici."""
 
 
 class WordBoundaries:
-    """Where the words and the whitespace around each position of one text begin and end.
+    """The start and end of the word and of the whitespace around each position of one text.
 
     For a position p from 0 to the length of the text:
 
-    - ``blank_start[p]`` and ``blank_end[p]`` are the ends of the whitespace around p, or p if there is none.
-    - ``inside_word[p]`` is whether p is between two characters of one word.
-    - ``word_start[p]`` and ``word_end[p]`` are the ends of the word that p is inside, or p if it is inside none.
+    - ``space_start[p]`` and ``space_end[p]`` are the start and end of the whitespace around p, or p if there is none.
+    - ``inside_word[p]`` says whether p is between two characters of the same word.
+    - ``word_start[p]`` and ``word_end[p]`` are the start and end of the word around p, or p if it is not inside a word.
     """
 
     def __init__(self, text: str) -> None:
         self.text, self.length = text, len(text)
-        blank = [character.isspace() for character in text]
-        self.blank_start = _walk_left([False, *blank])
-        self.blank_end = _walk_right([*blank, False])
+        is_space = [character.isspace() for character in text]
+        self.space_start = _nearest_false_before([False, *is_space])
+        self.space_end = _nearest_false_after([*is_space, False])
         self.inside_word = [index > 0 and _is_one_word(text[index - 1 : index + 1]) for index in range(len(text) + 1)]
-        for sign in _APOSTROPHE_OR_HYPHEN.finditer(text):
-            self.inside_word[sign.end() - 1] = True
-            self.inside_word[sign.end()] = sign["elision"] is None
-        self.word_start = _walk_left(self.inside_word)
-        self.word_end = _walk_right(self.inside_word)
+        for match in _APOSTROPHE_OR_HYPHEN.finditer(text):
+            self.inside_word[match.end() - 1] = True
+            self.inside_word[match.end()] = match["elision"] is None
+        self.word_start = _nearest_false_before(self.inside_word)
+        self.word_end = _nearest_false_after(self.inside_word)
 
 
-def _walk_left(goes_on: Sequence[bool]) -> list[int]:
-    """For each index, return the nearest index at or before it whose value is false. The first value must be false."""
-    reached: list[int] = []
-    for position, on in enumerate(goes_on):
-        reached.append(reached[-1] if on else position)
-    return reached
+def _nearest_false_before(values: Sequence[bool]) -> list[int]:
+    """Return the nearest index of a false value at or before each index. The first value must be false."""
+    nearest: list[int] = []
+    for position, value in enumerate(values):
+        nearest.append(nearest[-1] if value else position)
+    return nearest
 
 
-def _walk_right(goes_on: Sequence[bool]) -> list[int]:
-    """For each index, return the nearest index at or after it whose value is false. The last value must be false."""
-    last = len(goes_on) - 1
-    return [last - position for position in reversed(_walk_left(goes_on[::-1]))]
+def _nearest_false_after(values: Sequence[bool]) -> list[int]:
+    """Return the nearest index of a false value at or after each index. The last value must be false."""
+    last = len(values) - 1
+    return [last - position for position in reversed(_nearest_false_before(values[::-1]))]
 
 
 @lru_cache(maxsize=65536)
 def _is_one_word(pair: str) -> bool:
-    """Return whether two neighboring characters belong to one word."""
+    """Return whether two adjacent characters belong to the same word."""
     if len(pair) < 2 or pair[0].isspace() or pair[1].isspace():
         return False
     if pair[0] in _JOINERS or pair[1] in _JOINERS or _is_mark(pair[1]):

@@ -227,7 +227,7 @@ class LineJoiner:
                 draft.filled = replace(draft.filled, values=tuple(values))
         segments = [draft.filled for draft in drafts]
         restored = [self.layer.restore(draft.filled, draft.text) for draft in drafts]
-        return self.layer.with_spacing(segments, restored)
+        return self.layer.adapt_spacing(segments, restored)
 
     def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has each value of its segment exactly once and unchanged."""

@@ -20,8 +20,8 @@ from mt.text.final_punctuation import strip_final_punctuation
 from mt.text.keyboard import add_typos
 from mt.text.layer import TextLayer
 from mt.text.lexicon import (
-    NEW_PLACEHOLDERS_ALONE,
-    NEW_PLACEHOLDERS_OF_NUMBERS,
+    INSERTION_SHARE,
+    NUMBER_PLACEHOLDER_SHARE,
     Lexicon,
     insert_new_placeholder,
     renumber_placeholders,
@@ -133,9 +133,9 @@ def test_augmentation_changes_configured_shares():
     for name, share in exclusive.items():
         assert is_near(plain[name], share * 0.88), (name, plain)
     assert is_near(numbers.total(), 0.12)
-    assert is_near(alone, NEW_PLACEHOLDERS_ALONE, numbers.total())
+    assert is_near(alone, INSERTION_SHARE, numbers.total())
     total = sum(count * times for count, times in numbers.items())
-    assert is_near(of_numbers, NEW_PLACEHOLDERS_OF_NUMBERS, total)
+    assert is_near(of_numbers, NUMBER_PLACEHOLDER_SHARE, total)
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
         assert is_near(numbers[count], share, numbers.total()), numbers
     for word in WORDS:  # all are replaced equally often

@@ -324,10 +324,10 @@ def test_gaps_between_sentences(source, target, line, translations, expected):
     layer = languages.layer(source, target)
     segments = layer.segment(line) if line else []
     whole = [layer.restore(segment, one) for segment, one in zip(segments, translations, strict=True)]
-    gaps = layer.with_spacing(segments, whole)
+    gaps = layer.adapt_spacing(segments, whole)
     assert len(gaps) == len(segments)
     assert "".join(gaps) == expected
-    assert layer.with_spacing([], []) == []
+    assert layer.adapt_spacing([], []) == []
 
 
 SHARED = ["{x}", "%s", "https://a.example/b", "😀", "слово", "B-207", "1999", "\U0010f002", "x²"]

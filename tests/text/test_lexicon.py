@@ -31,9 +31,9 @@ def test_words_translate_each_other_if_each_is_the_others_most_frequent_companio
             own = dice(one, other)
             best = own >= max([*(dice(one, each) for each in names[1]), *(dice(each, other) for each in names[0])])
             meant = own >= MIN_DICE and best
-            if meant or found.pairs_of(one, other):
+            if meant or found.matching_pairs(one, other):
                 # Where two companions are equally frequent, either may be taken.
-                assert meant and (found.pairs_of(one, other) == [(one, other)] or _tied(dice, one, other, names))
+                assert meant and (found.matching_pairs(one, other) == [(one, other)] or _tied(dice, one, other, names))
 
 
 def _tied(dice, one: str, other: str, names: tuple[list[str], list[str]]) -> bool:
@@ -49,11 +49,21 @@ def learned() -> Lexicon:
 def test_words_are_found_as_they_are_written_and_only_where_they_stand_once():
     found = learned()
     assert len(found) == 3
-    assert found.pairs_of("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
-    assert found.pairs_of("ba ba", "lu") == found.pairs_of("ba", "lu lu") == found.pairs_of("ba", "lu, Lu") == []
-    assert found.pairs_of("ba", "lu-na") == found.pairs_of("ba's", "lu") == found.pairs_of("ba1", "lu") == []
-    assert found.pairs_of("ba and bath", "lu") == []
-    assert found.pairs_of("ba", "") == found.pairs_of("ko", "ti") == found.pairs_of("", "") == []
+    assert found.matching_pairs("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
+    assert (
+        found.matching_pairs("ba ba", "lu")
+        == found.matching_pairs("ba", "lu lu")
+        == found.matching_pairs("ba", "lu, Lu")
+        == []
+    )
+    assert (
+        found.matching_pairs("ba", "lu-na")
+        == found.matching_pairs("ba's", "lu")
+        == found.matching_pairs("ba1", "lu")
+        == []
+    )
+    assert found.matching_pairs("ba and bath", "lu") == []
+    assert found.matching_pairs("ba", "") == found.matching_pairs("ko", "ti") == found.matching_pairs("", "") == []
 
 
 def test_nothing_is_learnt_of_nothing():
@@ -78,17 +88,21 @@ def test_where_words_touch_two_characters_are_a_word():
     pairs = [("the red dog", "红狗在海边"), ("a red cat", "我的红猫"), ("the dog's boat", "狗船")]
     pairs += [("boat", "看小船了"), ("the boat", "小船"), ("boats", "大船")] * 3 + [("ko", "去山")] * 1000
     found = Lexicon(pairs)
-    assert found.pairs_of("my boat left", "我的小船走了") == [("boat", "小船")]
-    assert found.pairs_of("my boat left", "小船小船") == []
+    assert found.matching_pairs("my boat left", "我的小船走了") == [("boat", "小船")]
+    assert found.matching_pairs("my boat left", "小船小船") == []
     back = Lexicon([(target, source) for source, target in pairs])
-    assert back.pairs_of("我的小船走了", "my boat left") == [("小船", "boat")]
+    assert back.matching_pairs("我的小船走了", "my boat left") == [("小船", "boat")]
     mixed = Lexicon([("Berg boat", "看Berg船")] * 5 + pairs)
-    assert mixed.pairs_of("Berg", "看Berg船") == [("Berg", "Berg")]
+    assert mixed.matching_pairs("Berg", "看Berg船") == [("Berg", "Berg")]
 
 
 def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out():
     found = Lexicon([("ba", "lu")] * 20 + [("de", "na")] * 21 + [("fi", "pe")] * 4 + [(" ", " ")] * 1955)
-    assert [found.pairs_of(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [[("ba", "lu")], [], []]
+    assert [found.matching_pairs(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [
+        [("ba", "lu")],
+        [],
+        [],
+    ]
 
 
 @given(st.integers(0, 99))

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from mt.text.placeholders import (
-    BEHIND_WORD,
+    AFTER_WORD,
     CORPUS_TAG,
     FIRST_NUMBER_PLACEHOLDER,
     FIRST_PLACEHOLDER,
@@ -62,7 +62,7 @@ def test_placeholders_are_numbered_and_recognized():
 @example(placeholder(0) + placeholder(0), placeholder(0))
 @example(placeholder(1) + placeholder(1), placeholder(0))
 def test_repaired_translations_hold_the_placeholders_of_their_source(translation, source):
-    assume(not BEHIND_WORD.search(source))  # such placeholders move to their words
+    assume(not AFTER_WORD.search(source))  # such placeholders move to their words
     expected, written = Counter(PLACEHOLDER.findall(source)), Counter(PLACEHOLDER.findall(translation))
     found, count = repaired(translation, source)
     assert Counter(PLACEHOLDER.findall(found)) == expected

@@ -11,7 +11,7 @@ def _words(borders):
     """Returns the positions of all words. A punctuation mark counts as a word."""
     starts = [place for place in range(borders.length) if not borders.inside_word[place]]
     spans = [(start, borders.word_end[start + 1]) for start in starts]
-    return [(start, end) for start, end in spans if borders.blank_end[start] == start]
+    return [(start, end) for start, end in spans if borders.space_end[start] == start]
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_each_position_knows_the_borders_around_it(text):
     borders = WordBoundaries(text)
     words = _words(borders)
     for place in range(len(text) + 1):
-        assert borders.blank_start[place] == len(text[:place].rstrip())
-        assert borders.blank_end[place] == len(text) - len(text[place:].lstrip())
+        assert borders.space_start[place] == len(text[:place].rstrip())
+        assert borders.space_end[place] == len(text) - len(text[place:].lstrip())
         around = [(start, end) for start, end in words if start < place < end]
         assert (borders.word_start[place], borders.word_end[place]) == (around[0] if around else (place, place))
         assert borders.inside_word[place] == bool(around)

@@ -256,7 +256,7 @@ def _words(sentences: _Sentences) -> list[VariantLine]:
     """Return a line for each word of the chosen sentences that the lexicon translates, with the first such sentence."""
     lines: dict[str, VariantLine] = {}
     for pair in sentences.chosen:
-        for word, translation in sentences.lexicon.pairs_of(pair.source, pair.reference):
+        for word, translation in sentences.lexicon.matching_pairs(pair.source, pair.reference):
             heading, reference = (text[0].upper() + text[1:] for text in (word, translation))
             if heading != pair.source:
                 lines.setdefault(heading, VariantLine((pair,), heading, reference))
@@ -268,7 +268,7 @@ def _with_words(form: Callable[[str, Sequence[str]], str], sentences: _Sentences
     random order, into both sides."""
 
     def rule(pair: TestPair) -> tuple[str, str]:
-        words = sentences.lexicon.pairs_of(pair.source, pair.reference)
+        words = sentences.lexicon.matching_pairs(pair.source, pair.reference)
         if len(words) < 2:
             return pair.source, pair.reference
         chosen = sentences.random("words", pair).permutation(len(words))[:2].tolist()

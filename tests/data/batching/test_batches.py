@@ -332,7 +332,7 @@ def test_lexicon_is_learned_from_all_parts_of_corpus(monkeypatch):
     sides = {side: [pair[number] for pair in rows] for number, side in enumerate(("source", "target"))}
     sorted_corpus = datasets.Dataset.from_dict(sides)
     lexicon = corpus_statistics(sorted_corpus, ["xx"], np.zeros(len(rows), int), needs_lexicon=True).lexicons[0]
-    assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
+    assert lexicon.matching_pairs("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
