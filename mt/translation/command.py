@@ -190,7 +190,7 @@ def _format_in_folder(path: Path, setting: DocumentFormat) -> DocumentFormat:
 def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJob]) -> None:
     """Raise InputError if a setting is given that does not apply to documents."""
     decoding = config.decoding
-    advice = "leave it out, or set format=lines to translate the input as lines of text"
+    hint = "leave it out, or set format=lines to translate the input as lines of text"
     refusals = {
         f"reference={config.reference} is not for documents": config.reference is not None,
         f"decoding.n_best={decoding.n_best} is not for documents, which get one translation": decoding.n_best > 1,
@@ -202,4 +202,4 @@ def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJ
     }
     for message, is_given in refusals.items():
         if is_given:
-            raise InputError(f"{message}; {advice}")
+            raise InputError(f"{message}; {hint}")

@@ -40,8 +40,9 @@ def test_decode_lines_warns_of_wrong_files(caplog, lines, message):
     assert caplog.messages[-1] == message
 
 
-def test_decode_lines_accepts_crlf_and_later_cr_without_warning(caplog):
-    assert list(decode_lines([b"It is late.\r\n", b"a\rb\n"], "in.txt")) == ["It is late.", "a\rb"]
+def test_decode_lines_accepts_crlf_and_later_cr_silently(caplog):
+    lines = [b"It is late.\r\n", b"a\rb\n", "\ufffd".encode()]
+    assert list(decode_lines(lines, "in.txt")) == ["It is late.", "a\rb", "\ufffd"]
     assert not caplog.text
 
 
