@@ -83,7 +83,7 @@ def test_glossary_of_call_has_priority(translator):
         assert ("momo" in own, "zaza" in own) == (True, False)
     assert "zaza" in translator.translate(["ba de su"])[0]
     for wrong in ("de", [["de"]], [["de", 1]], {"de": "zaza"}):
-        with pytest.raises(InputError, match="glossary is no list of pairs"):
+        with pytest.raises(InputError, match="glossary must be a list of pairs"):
             translator.translate(["ba de su"], glossary=wrong)  # type: ignore[arg-type]
 
 
