@@ -75,33 +75,32 @@ def quiet(axes: Axes) -> None:
     axes.grid(alpha=0.25)
 
 
-def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Any]], value_label: str) -> Figure:
-    """Draw a horizontal bar chart with error bars.
+def plot_intervals(labels: Sequence[str], series: Mapping[str, Sequence[Any]], value_label: str) -> Figure:
+    """Draw scores as points with their confidence intervals as horizontal lines.
 
     Args:
-        labels: Labels of the groups of bars, from top to bottom.
-        series: Name of a series → one ``Interval`` of ``mt.metrics`` for each group. A series has one color, and its
-            name stands in the legend if there are several.
+        labels: Labels of the rows, from top to bottom.
+        series: Name of a series → one ``Interval`` of ``mt.metrics`` for each row. A series has one color and marker,
+            and its name stands in the legend if there are several.
         value_label: Label of the horizontal axis.
     """
-    height = 0.78 / len(series)
-    figure, axes = new_figure(1.4 + (0.1 + 0.16 * len(series)) * len(labels))
-    axes.set_axisbelow(True)
+    distance = 0.6 / len(series)
+    figure, axes = new_figure(1.4 + (0.12 + 0.14 * len(series)) * len(labels))
     for number, (name, intervals) in enumerate(series.items()):
         scores, low, high = np.array([astuple(interval) for interval in intervals]).T
-        axes.barh(
-            np.arange(len(labels)) + (number - (len(series) - 1) / 2) * height,
+        # A score need not lie inside the interval of its bootstrap samples: then one side has no line.
+        widths = np.maximum(0, [scores - low, high - scores])
+        axes.errorbar(
             scores,
-            height,
-            # A score need not lie inside the interval of its bootstrap samples: then one side has no error bar.
-            xerr=np.maximum(0, [scores - low, high - scores]),
-            error_kw={"linewidth": 1, "capsize": 2, "ecolor": "#444444"},
+            np.arange(len(labels)) + (number - (len(series) - 1) / 2) * distance,
+            xerr=widths if widths.any() else None,
+            fmt=MARKERS[number % len(MARKERS)],
+            capsize=3,
             color=color_of(number),
             label=legible(name),
         )
     axes.set_yticks(range(len(labels)), [legible(label) for label in labels])
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.set_xlabel(value_label)
     if len(series) > 1:
         figure.legend(loc="outside upper center", ncols=len(series), frameon=False)
@@ -126,7 +125,7 @@ def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_
     ``labels`` are the S source tokens, then the T target tokens.
     """
     _warn_of_missing_letters([label for side in labels for label in side])
-    image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="Blues", aspect="auto")
     sources, targets = ([legible(label) for label in side] for side in labels)
     fonts = _fonts()
     axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size, family=fonts)

@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 from mt.core.errors import InputError, visible
 from mt.core.files import resolved, write_atomically
 
+MINUS = "\N{MINUS SIGN}"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -84,31 +86,28 @@ def escape_markdown(text: str) -> str:
 def format_signed(value: float, decimals: int = 2) -> str:
     """Format a number with its sign and, by default, two decimals. An infinite number, which stands for no bound,
     becomes "–"."""
-    return f"{value:+.{decimals}f}" if math.isfinite(value) else "–"
+    return f"{value:+z.{decimals}f}".replace("-", MINUS) if math.isfinite(value) else "–"
 
 
-def format_interval(interval: Any, signed: bool = False, decimals: int = 2, unit: str = "") -> str:
-    """Format a score and its confidence interval: ``1.69 BLEU (0.95 … 2.42)``.
+def format_interval(interval: Any, signed: bool = False, decimals: int = 2) -> str:
+    """Format a score and its confidence interval: ``1.69 (0.95 … 2.42)``.
 
     Args:
         interval: An ``Interval``.
         signed: Whether positive numbers get a plus sign.
-        unit: Text between score and interval, with its leading space.
     """
-    form = f"{'+' if signed else ''}.{decimals}f"
+    form = f"{'+' if signed else ''}z.{decimals}f"
     # No-break spaces keep the interval on one line.
     ends = f"({interval.low:{form}} … {interval.high:{form}})".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{interval.score:{form}}{unit} {ends}"
+    return f"{interval.score:{form}} {ends}".replace("-", MINUS)
 
 
 def format_p(p: float | None) -> str:
-    """Format a p-value: from 0.1 on with three decimals, below as by ``format_p_bound``. None becomes "–"."""
-    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else format_p_bound(p)
-
-
-def format_p_bound(p: float) -> str:
-    """Format a p-value for use after "p ≤": rounded up to four decimals, never below 0.0001."""
-    return f"{max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4):.4f}"
+    """Format a p-value with three decimals, as in ``0.312`` or, below 0.1, as an upper bound with four decimals, as in
+    ``≤ 0.0051``. None becomes "–"."""
+    if p is None:
+        return "–"
+    return f"{p:.3f}" if p >= 0.1 else f"≤ {max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4):.4f}"
 
 
 FILTERS = {
@@ -116,6 +115,5 @@ FILTERS = {
     "plain": escape_markdown,
     "interval": format_interval,
     "p_value": format_p,
-    "p_bound": format_p_bound,
 }
 """The Jinja filters of the templates: name in the template → function."""

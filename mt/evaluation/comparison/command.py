@@ -30,7 +30,7 @@ from mt.metrics.significance import (
     Interval,
     paired_intervals,
 )
-from mt.reporting.figures import MARKERS, as_picture, color_of, draw_heat_map, heat_map, interval_bars, legible, quiet
+from mt.reporting.figures import MARKERS, as_picture, color_of, draw_heat_map, heat_map, legible, plot_intervals, quiet
 from mt.reporting.pages import Report, report_folder
 from mt.storage.validation import write_json
 from mt.translation.results import SentenceAttention
@@ -147,38 +147,40 @@ def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps
 
     The name of an attention map ends with the indices of sentence and system, from 0: ``mean 17 1``.
     """
-    yield "differences", differences(findings)
+    yield "differences", plot_differences(findings)
     if trained := [system for system in systems if system.runs]:
-        yield "curves", learning_curves(trained)
+        yield "curves", plot_learning_curves(trained)
     names = [system.name for system in systems]
-    yield "length", by_group(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
+    yield "length", plot_groups(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
     for number, results in enumerate(findings.systems):
         if results.scaling:
-            yield f"scaling {number}", scaling(results.scaling)
+            yield f"scaling {number}", plot_scaling(results.scaling)
     for row, attentions in maps.items():
         for number, attention in enumerate(attentions):
             if attention:
-                yield f"mean {row} {number}", mean_attention(names[number], attention)
-                yield f"heads {row} {number}", every_attention(attention)
+                yield f"mean {row} {number}", plot_mean_attention(names[number], attention)
+                yield f"heads {row} {number}", plot_attention_heads(attention)
 
 
-def differences(findings: ComparisonFindings) -> Figure:
-    """Draw the difference in BLEU between each system and the baseline, with confidence intervals.
+def plot_differences(findings: ComparisonFindings) -> Figure:
+    """Draw the difference in BLEU between each system and the baseline, with confidence intervals, and a line at 0.
 
-    A system has a bar with the interval over sentences and, if both have several seeds, one with the interval over
-    seeds. An interval without zero means that chance of this kind hardly explains the difference.
+    A system has a point with the interval over sentences and, if both have several seeds, one with the interval over
+    seeds. The difference is unlikely to be due to the choice of sentences, or of seeds, if the interval excludes 0.
     """
-    bars = {}
+    rows = {}
     for verdict in findings.verdicts:
-        bars[f"{verdict.system}, over sentences"] = verdict.test("BLEU").difference
+        rows[f"{verdict.system}, over sentences"] = verdict.test("BLEU").difference
         seeds = verdict.over_seeds.get("BLEU")
         if seeds and math.isfinite(seeds.low):
-            bars[f"{verdict.system}, over seeds"] = Interval(seeds.difference, seeds.low, seeds.high)
-    label = f"BLEU minus that of {legible(findings.systems[0].name)}, with intervals"
-    return interval_bars([*bars], {"": [*bars.values()]}, label)
+            rows[f"{verdict.system}, over seeds"] = Interval(seeds.difference, seeds.low, seeds.high)
+    label = f"BLEU minus that of {legible(findings.systems[0].name)}, with 95 % intervals"
+    figure = plot_intervals([*rows], {"": [*rows.values()]}, label)
+    figure.axes[0].axvline(0, color="black", linewidth=1)
+    return figure
 
 
-def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
+def plot_groups(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
     """Draw the scores of the systems in groups of sentences, with 95 % intervals where the groups have them.
 
     Args:
@@ -190,10 +192,10 @@ def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figur
     for number, name in enumerate(names):
         scores = [(group.scores[number], group.half_widths[number] if group.half_widths else 0) for group in groups]
         series[name] = [Interval(score, score - width, score + width) for score, width in scores]
-    return interval_bars([f"{group.label} ({group.count:,})" for group in groups], series, f"{label} (number)")
+    return plot_intervals([f"{group.label} ({group.count:,})" for group in groups], series, f"{label} (number)")
 
 
-def learning_curves(systems: Sequence[System]) -> Figure:
+def plot_learning_curves(systems: Sequence[System]) -> Figure:
     """Draw the validation BLEU of every run over the minutes of training (left) and over the target tokens (right)."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     scales = (("seconds", 60, "minutes of training"), ("target_tokens", 1e6, "million target tokens"))
@@ -214,7 +216,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
     return figure
 
 
-def scaling(study: Scaling) -> Figure:
+def plot_scaling(study: Scaling) -> Figure:
     """Draw the distribution of q·k with and without the division by √d (left) and the mean softmax weights (right)."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     densities, weights = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -236,7 +238,7 @@ def scaling(study: Scaling) -> Figure:
     return figure
 
 
-def mean_attention(name: str, attention: SentenceAttention) -> Figure:
+def plot_mean_attention(name: str, attention: SentenceAttention) -> Figure:
     """Draw a heat map of the cross-attention, averaged over all heads and layers.
 
     Args:
@@ -247,7 +249,7 @@ def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     return heat_map(weights, labels, f"{legible(name)}, mean of all heads")
 
 
-def every_attention(attention: SentenceAttention) -> Figure:
+def plot_attention_heads(attention: SentenceAttention) -> Figure:
     """Draw a heat map of the cross-attention of every head, in a grid with a row for each layer."""
     layers, sources, targets = attention.cross_attention(), attention.source_tokens, attention.target_tokens
     rows, columns = len(layers), len(layers[0])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import numpy as np
 
@@ -168,8 +169,8 @@ def clearest_wins(
 
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> str:
-    """Return the text of a verdict: the better system or "No winner", the difference in BLEU with its p-values, and the
-    differences in other metrics that are ``in_verdict``."""
+    """Return the text of a verdict. The first line is the conclusion. The second line has the p-values, the differences
+    in the other metrics that are ``in_verdict``, and the systems and sentences for which the conclusion holds."""
     bleu, *others = (paired for paired in verdict.over_sentences if paired.metric in verdict.corrected_p)
     first, second = (sorted(output.hypotheses for output in side.outputs) for side in (baseline, system))
     values = {
@@ -184,8 +185,9 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
         "tie": TIE,
     }
     environment = template_environment(Path(__file__).parent, autoescape=False)
-    text = environment.get_template("conclusions.jinja").render(values)
-    return re.sub(r"\s*\n\s*", " ", text.strip())
+    template: Any = environment.get_template("conclusions.jinja").make_module(values)
+    lines = (re.sub(r"\s*\n\s*", " ", macro().strip()) for macro in (template.headline, template.details))
+    return "\n".join(filter(None, lines))
 
 
 @dataclass(frozen=True)

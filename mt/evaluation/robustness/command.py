@@ -17,7 +17,7 @@ from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
 from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
-from mt.reporting.figures import as_picture, interval_bars
+from mt.reporting.figures import as_picture, plot_intervals
 from mt.reporting.pages import Report, report_folder
 from mt.storage.folders import is_model_without_run, open_folder, resolve_model_path
 from mt.translation.translator import Translator
@@ -169,7 +169,7 @@ def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
     }
     losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
     label = "loss of BLEU against the clean sentences, with 95 % intervals"
-    picture = interval_bars([result.variant.name for result in results], losses, label)
+    picture = plot_intervals([result.variant.name for result in results], losses, label)
     numbers = {
         "source_language": findings.evaluation.source_language,
         "target_language": findings.evaluation.target_language,

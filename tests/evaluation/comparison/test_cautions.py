@@ -104,6 +104,6 @@ def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):
     assert len(cautions) == 2 and caplog.text.index(cautions[0]) < caplog.text.index("testing the differences")
     markdown = (tmp_path / "o/comparison.md").read_text()
     page = (tmp_path / "o/report.html").read_text()
-    for text, verdict in ((markdown, "translates better"), (page, 'class="verdict"')):
+    for text, verdict in ((markdown, "BLEU higher than"), (page, 'class="verdict"')):
         assert 0 < text.index("two seems to be tokenized") < text.index(verdict)
-        assert "compares with 2 reference translations" in text and "nrefs:2" in text
+        assert "BLEU uses 2 reference translations" in text and "nrefs:2" in text

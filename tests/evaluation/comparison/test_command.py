@@ -57,14 +57,15 @@ def test_the_json_holds_the_results_of_every_run(runs, report):
 def test_the_markdown_has_the_verdict_and_its_tables(report):
     text = (report / "comparison.md").read_text()
     words = json.loads((report / "comparison.json").read_text())["verdicts"][0]["words"]
-    assert f"**{words}**" in text
+    headline, details = words.split("\n")
+    assert f"**{headline}** {details}" in text
     assert "| parameters |" in text and "&" not in text
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
     assert "they are 20 updates apart." in (report / "report.html").read_text()
-    assert "Difference: the system's score minus that of the baseline, transformer" in text
+    assert "Difference: the score of a system minus that of the baseline, transformer" in text
     assert "for one family of 3 tests, BLEU, chrF2, TER of rnn (2 seeds)." in text
-    assert "More than chance: corrected p below 0.05." in text and "\n\n\n\n" not in text
-    assert "That no difference is shown does not show that there is none." in text
+    assert "Significant: the corrected p is below 0.05." in text and "\n\n\n\n" not in text
+    assert "A non-significant result does not mean that the systems are equal." in text
 
 
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
@@ -118,7 +119,7 @@ def test_a_file_beside_a_run_leaves_out_what_needs_a_run(runs, tmp_path):
     for key in ("over_sentences", "chrf_differences", "baseline_wins"):
         assert found["verdicts"][0][key] == as_runs["verdicts"][0][key]
     assert found["systems"][1]["cost"] is None and found["systems"][0]["cost"]["parameters"] > 0
-    told = "theirs.txt is known only by its translations, so cost, training and attention are left out."
+    told = "theirs.txt is known only by its translations, so cost, training and attention are skipped."
     assert told in page
     assert "How theirs.txt was made is not known." in page and "the same." not in page.split("<h2>Conditions</h2>")[1]
 
@@ -136,8 +137,8 @@ def test_files_alone_need_no_run(runs, tmp_path):
     found, page = json.loads((tmp_path / "o/comparison.json").read_text()), (tmp_path / "o/report.html").read_text()
     assert found["systems"][2]["scores"]["BLEU"]["mean"] == pytest.approx(100)
     assert [verdict["system"] for verdict in found["verdicts"]] == ["1.txt", "2.txt"]
-    assert found["verdicts"][1]["words"].startswith("2.txt translates better than 0.txt")
-    assert "At what cost?" not in page and "What does attention look at?" not in page and "Conditions" in page
+    assert found["verdicts"][1]["words"].startswith("2.txt scores ")
+    assert "<h2>Cost" not in page and "<h2>Attention" not in page and "Conditions" in page
     assert "| cost |" not in (tmp_path / "o/comparison.md").read_text()
     assert len(found["bleu_by_length"]) > 1
 
@@ -200,7 +201,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; co" in page
     assert "<b>" not in page
     # The example stands where the strange one wins: the last of the two lists.
-    assert page.index("&lt;script&gt;alert") > page.rindex("is better by most")
+    assert page.index("&lt;script&gt;alert") > page.rindex("is better</h4>")
     markdown = (tmp_path / "o/comparison.md").read_text()
     assert r"a\|b $x\_{$ \<b\> \x1b\[31mred" in markdown and "\x1b" not in markdown
 
@@ -295,6 +296,8 @@ def test_a_metric_outside_the_verdict_is_shown_with_its_uncorrected_p(tmp_path, 
         toy.write_lines(tmp_path / name, texts)
     files = {"references": str(tmp_path / "ours"), "target_language": "yy"}
     *_, text = compare_quickly(tmp_path / "o", tmp_path / "theirs", tmp_path / "ours", **files)
-    assert "for one family of 2 tests, BLEU, chrF2 of ours. More than chance: corrected p below 0.05; –: not in" in text
+    assert (
+        "for one family of 2 tests, BLEU, chrF2 of ours. Significant: the corrected p is below 0.05; –: not in" in text
+    )
     assert "in TER" not in text
-    assert re.search(r"\| TER \| -\d+\.\d\d \(.*\) \| – \| – \| 0\.0079 \(exact\) \| 8 \|", text)
+    assert re.search(r"\| TER \|.*\| −\d+\.\d\d \(.*\) \| ≤ 0\.0079 \(exact\) \| – \| – \| 8 \|", text)

@@ -15,7 +15,7 @@ from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System, open_systems
 from mt.evaluation.translation import Cost, comparable_bleu
 from mt.metrics.metric import Chrf
-from mt.reporting.pages import format_p_bound
+from mt.reporting.pages import format_p
 from mt.translation.translator import Translator
 from tests.clock import Clock
 
@@ -116,10 +116,11 @@ def test_the_table_of_costs_says_what_is_what():
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(0.03125, "0.0313"), (0.0007, "0.0007"), (1e-6, "0.0001"), (0.0, "0.0001"), (1.0, "1.0000")]
+    ("p", "expected"),
+    [(0.03125, "≤ 0.0313"), (0.0007, "≤ 0.0007"), (0.0, "≤ 0.0001"), (0.1, "0.100"), (1.0, "1.000"), (None, "–")],
 )
-def test_a_bound_is_rounded_up(p, shown):
-    assert format_p_bound(p) == shown
+def test_format_p_rounds_bounds_up(p, expected):
+    assert format_p(p) == expected
 
 
 def test_differences_are_those_of_the_second_system_from_the_first(systems):

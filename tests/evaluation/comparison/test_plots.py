@@ -8,14 +8,20 @@ import pytest
 import torch
 
 from mt.config import TrainConfig
-from mt.evaluation.comparison.command import by_group, differences, every_attention, learning_curves, mean_attention
+from mt.evaluation.comparison.command import (
+    plot_attention_heads,
+    plot_differences,
+    plot_groups,
+    plot_learning_curves,
+    plot_mean_attention,
+)
 from mt.evaluation.comparison.findings import Contrast, Group
 from mt.evaluation.comparison.verdict import PairedScores
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import Output, System
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.models.attention import AttentionMap
-from mt.reporting.figures import interval_bars
+from mt.reporting.figures import plot_intervals
 from mt.translation.results import SentenceAttention
 
 
@@ -40,17 +46,22 @@ def _findings(*over_seeds):
     return SimpleNamespace(systems=[SimpleNamespace(name="A")], verdicts=verdicts)
 
 
+def _points(axes):
+    return [
+        line.get_xdata().tolist() for line in axes.lines if line.get_linestyle() == "None" and line.get_marker() in "os"
+    ]
+
+
 def _ends(axes):
     return [segment[:, 0].tolist() for lines in axes.collections for segment in lines.get_segments()]
 
 
-def test_differences_are_shown_over_sentences_and_over_seeds():
-    (axes,) = differences(_findings({"BLEU": SeedTest(9.0, 0.2, -1.0, 19.0, 10.0)})).axes
+def test_plot_differences_shows_intervals_over_sentences_and_seeds():
+    (axes,) = plot_differences(_findings({"BLEU": SeedTest(9.0, 0.2, -1.0, 19.0, 10.0)})).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["B, over sentences", "B, over seeds"]
-    assert [bar.get_width() for bar in axes.patches] == [10, 9]
-    assert _ends(axes) == [pytest.approx([8, 11]), pytest.approx([-1, 19])]
-    (axes,) = differences(_findings({"BLEU": SeedTest(1.0, None, -math.inf, math.inf, math.inf)})).axes
-    assert len(axes.patches) == 1
+    assert _points(axes) == [[10, 9]] and _ends(axes) == [pytest.approx([8, 11]), pytest.approx([-1, 19])]
+    (axes,) = plot_differences(_findings({"BLEU": SeedTest(1.0, None, -math.inf, math.inf, math.inf)})).axes
+    assert _points(axes) == [[10]]
 
 
 def test_curves_are_over_minutes_and_million_tokens():
@@ -58,28 +69,31 @@ def test_curves_are_over_minutes_and_million_tokens():
         {"split": "valid", "bleu": 20.0, "seconds": 120, "target_tokens": 2_000_000},
         {"split": "valid", "bleu": None, "seconds": 150, "target_tokens": 2_500_000},
     ]
-    panels = learning_curves([_system("A", metrics)]).axes
+    panels = plot_learning_curves([_system("A", metrics)]).axes
     points = [[(*line.get_xdata(), *line.get_ydata()) for line in axes.lines] for axes in panels]
     assert points == [[(2, 20)], [(2, 20)]]
 
 
-def test_every_system_has_its_own_bars_over_the_groups():
+def test_plot_groups_shows_each_system():
     groups = [Group("1–5", 10, [20.0, 30.0], [1.0, 2.0]), Group("6–9", 5, [25.0, 15.0], [])]
-    figure = by_group(["A", "B"], groups, "BLEU by length")
+    figure = plot_groups(["A", "B"], groups, "BLEU by length")
     (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [20, 25, 30, 15]
+    assert _points(axes) == [[20, 25], [30, 15]] and _ends(axes) == [[19, 21], [25, 25], [28, 32], [15, 15]]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1–5 (10)", "6–9 (5)"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
-    assert _ends(axes) == [[19, 21], [25, 25], [28, 32], [15, 15]]
 
 
-def test_a_score_outside_of_its_interval_has_an_error_bar_on_one_side():
-    (axes,) = interval_bars(["a"], {"A": [Interval(5, 6, 7)]}, "x").axes
+def test_plot_intervals_with_score_outside_its_interval():
+    (axes,) = plot_intervals(["a"], {"A": [Interval(5, 6, 7)]}, "x").axes
     assert _ends(axes) == [[5, 7]]
 
 
+def test_plot_intervals_without_widths_has_no_lines():
+    assert _ends(plot_intervals(["a"], {"A": [Interval(5, 5, 5)]}, "x").axes[0]) == []
+
+
 def test_the_room_for_a_row_does_not_depend_on_their_number():
-    sizes = [interval_bars(["a"] * rows, {"A": [Interval(1, 0, 2)] * rows}, "x").get_size_inches() for rows in (2, 12)]
+    sizes = [plot_intervals(["a"] * rows, {"A": [Interval(1, 0, 2)] * rows}, "x").get_size_inches() for rows in (2, 12)]
     assert 0.2 < (sizes[1][1] - sizes[0][1]) / 10 < 0.6
 
 
@@ -88,9 +102,9 @@ def test_maps_show_every_head_and_their_mean():
     layers = [torch.rand(1, 2, 3, 4) for _ in range(2)]
     maps = {f"decoder.layers.{n}.cross_attention": AttentionMap(weights, None) for n, weights in enumerate(layers)}
     attention = SentenceAttention(list("abcd"), list("xyz"), maps)
-    axes, _ = mean_attention("A", attention).axes  # and the scale of colors
+    axes, _ = plot_mean_attention("A", attention).axes  # and the scale of colors
     assert torch.allclose(torch.tensor(axes.images[0].get_array()), torch.cat(layers).mean(dim=(0, 1)))
-    maps = every_attention(attention).axes
+    maps = plot_attention_heads(attention).axes
     assert (maps[0].get_title(), maps[1].get_title()) == ("layer 1, head 1", "layer 1, head 2")
     shown = [torch.tensor(axes.images[0].get_array()) for axes in maps]
     expected = [each for layer in layers for each in layer[0]]
@@ -100,7 +114,7 @@ def test_maps_show_every_head_and_their_mean():
 def test_the_room_for_a_piece_of_a_map_depends_on_neither_their_number_nor_the_side():
     def inches(sources, targets):
         weights = {"cross_attention": AttentionMap(torch.rand(1, 2, targets, sources), None)}
-        return mean_attention("A", SentenceAttention(["a"] * sources, ["x"] * targets, weights)).get_size_inches()
+        return plot_mean_attention("A", SentenceAttention(["a"] * sources, ["x"] * targets, weights)).get_size_inches()
 
     for side, larger in ((0, inches(30, 20)), (1, inches(20, 30))):
         grown = larger - inches(20, 20)

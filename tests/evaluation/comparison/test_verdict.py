@@ -1,7 +1,5 @@
-"""The verdict is what the tests over sentences and over seeds say, and its words say no more."""
+"""Verdicts: the significance tests over sentences and over seeds (``judge``), and their sentences (``conclude``)."""
 
-import math
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,277 +19,134 @@ from tests import toy
 from tests.calibration import FAMILIES, most_allowed, share_of_families_called_different
 
 REFERENCES = toy.sentences(60, 3)
-SPOILT = [line if number % 3 else "za " + line for number, line in enumerate(REFERENCES)]
-A_LITTLE = [line if number != 7 else "za " + line for number, line in enumerate(REFERENCES)]
 
 
-def _spoilt_in(rows, line="za "):
-    return [line + text if number in rows else text for number, text in enumerate(REFERENCES)]
+def _with_errors(rows, error="za "):
+    return [error + line if number in rows else line for number, line in enumerate(REFERENCES)]
 
 
-def _system(name, *all_hypotheses, files=False):
+BAD, GOOD = _with_errors(range(0, 60, 3)), _with_errors([7])
+
+
+def _system(name, *outputs, files=False):
     run = None if files else Run(Path(name), TrainConfig.model_construct(seed=1), {}, {}, [])
     model = None if files else ModelDescription.model_construct()
-    return System(name, [Output(Path(name), list(lines), run, model) for lines in all_hypotheses])
+    return System(name, [Output(Path(name), list(lines), run, model) for lines in outputs])
 
 
-def _judged(baseline, system, references=REFERENCES, sources=None):
-    evaluation = EvaluationSet(references if sources is None else sources, references, "xx", "yy")
-    counts = block_counts(evaluation, [baseline, system])
-    (verdict,) = judge((baseline.name, system.name), counts, 200, 2000)
-    return verdict, conclude(verdict, baseline, system)
+def _counts(outputs, *others, sources=None):
+    evaluation = EvaluationSet(sources or REFERENCES, REFERENCES, "xx", "yy")
+    return block_counts(evaluation, [_system("A", *outputs), *(_system("B", *each) for each in others)])
 
 
-def _words(*arguments, **options):
-    return _judged(*arguments, **options)[1]
+def _judge(baseline, system, sources=None):
+    (verdict,) = judge("AB", _counts(baseline, system, sources=sources), 200, 2000)
+    return verdict
 
 
-def test_a_clear_winner_is_named_and_what_it_speaks_of():
-    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES))
-    assert said.startswith("B translates better than A: ")
-    corrected = "also after correction for all tests of this comparison (p ≤ 0.0015)"
-    assert f"more than the choice of sentences explains (p ≤ 0.0005), {corrected}." in said
-    chrf, ter = (verdict.test(metric).gain for metric in ("chrF2", "TER"))
-    assert f"In chrF2 B is better by {chrf:.2f}, more than chance explains;" in said
-    assert f"in TER B is better by {ter:.2f}, more than chance explains. This is about this run of A and" in said
-    assert "60 sentences. Another seed can move BLEU by half a point or more." in said
-    assert _words(_system("A", REFERENCES), _system("B", SPOILT)).startswith("A translates better than B")
+@pytest.mark.parametrize(("differing", "is_significant"), [(1, False), (5, False), (6, False), (7, True)])
+def test_judge_needs_enough_differing_sentences(differing, is_significant):
+    verdict = _judge([_with_errors(range(differing))], [REFERENCES])
+    assert [test.p for test in verdict.over_sentences] == [2 / 2**differing] * 3
+    assert verdict.corrected_p == dict.fromkeys(("BLEU", "chrF2", "TER"), min(1, 6 / 2**differing))
+    assert verdict.is_significant("BLEU") == is_significant
 
 
-def test_a_small_difference_has_no_winner():
-    words = _words(_system("A", _spoilt_in(range(8))), _system("B", _spoilt_in(range(8, 14))))
-    assert words.startswith("No winner: B is ahead of A by")
-    assert "this may be chance (choice of sentences: p = 0." in words
+def test_judge_finds_no_difference_between_equal_outputs():
+    verdict = _judge([BAD], [BAD])
+    assert all(test.p == 1 and test.difference == Interval(0, 0, 0) for test in verdict.over_sentences)
 
 
-def test_equal_outputs_leave_nothing_to_test():
-    verdict, said = _judged(_system("A", SPOILT), _system("B", SPOILT))
-    assert said == "A and B give the same translations: there is nothing to test."
-    assert all(one.p == 1 and one.difference == Interval(0, 0, 0) for one in verdict.over_sentences)
-
-
-@pytest.mark.parametrize("differing", [1, 3, 5])
-def test_a_few_sentences_are_never_enough(differing):
-    words = _words(_system("A", _spoilt_in(range(differing))), _system("B", REFERENCES))
-    assert words.startswith("No winner")
-    sentences = f"{differing} sentences" if differing > 1 else "one sentence"
-    assert f"BLEU counts only {sentences} differently; with fewer than 6 no difference" in words
-
-
-def test_seven_sentences_can_be_enough_for_three_metrics():
-    verdict, said = _judged(_system("A", _spoilt_in(range(7))), _system("B", REFERENCES))
-    assert said.startswith("B translates better than A") and verdict.over_sentences[0].p == 2 / 128
-    assert verdict.corrected_p == dict.fromkeys(("BLEU", "chrF2", "TER"), 6 / 128)
-    verdict, said = _judged(_system("A", _spoilt_in(range(6))), _system("B", REFERENCES))
-    assert said.startswith("No winner") and verdict.corrected_p["BLEU"] == 6 / 64
-    assert "choice of sentences: p = 0.0313; corrected for all tests of this comparison: p = 0.0938;" in said
-
-
-def test_a_repeated_source_is_one_piece_of_evidence():
+def test_judge_swaps_sentences_of_one_source_together():
     sources = [f"source {number // 3}" for number in range(60)]
-    spoilt = _system("A", _spoilt_in(range(9)))  # nine sentences, of three sources
-    assert _words(spoilt, _system("B", REFERENCES)).startswith("B translates better")
-    verdict, said = _judged(spoilt, _system("B", REFERENCES), sources=sources)
-    assert said.startswith("No winner") and verdict.over_sentences[0].differing_blocks == 3
+    verdict = _judge([_with_errors(range(9))], [REFERENCES], sources)
+    assert verdict.test("BLEU").differing_blocks == 3 and verdict.test("BLEU").p == 2 / 2**3
 
 
-def test_without_sources_equal_references_are_one_block():
-    evaluation = EvaluationSet(None, ["a b", "c d", "a b"], None, "yy")
-    assert evaluation.blocks().tolist() == [0, 1, 0]
+def test_blocks_without_sources_are_equal_references():
+    assert EvaluationSet(None, ["a b", "c d", "a b"], None, "yy").blocks().tolist() == [0, 1, 0]
 
 
-def test_all_metrics_of_all_systems_are_one_family():
+def test_judge_corrects_all_metrics_of_all_systems_as_one_family():
     """Holm by hand: nine p-values, the three smallest of B, then those of C, then those of D."""
-    systems = [
-        _system("A", REFERENCES),
-        *(_system(name, _spoilt_in(range(n))) for name, n in {"B": 12, "C": 8, "D": 6}.items()),
-    ]
-    counts = block_counts(EvaluationSet(REFERENCES, REFERENCES, "xx", "yy"), systems)
+    counts = _counts([REFERENCES], *([_with_errors(range(n))] for n in (12, 8, 6)))
     verdicts = judge("ABCD", counts, 200, 2000)
-    p = {verdict.system: [verdict.test(metric).p for metric in verdict.corrected_p] for verdict in verdicts}
-    assert p == {"B": [2 / 2**12] * 3, "C": [2 / 2**8] * 3, "D": [2 / 2**6] * 3}
     corrected = {verdict.system: list(verdict.corrected_p.values()) for verdict in verdicts}
     assert corrected == {"B": [9 * 2 / 2**12] * 3, "C": [6 * 2 / 2**8] * 3, "D": [3 * 2 / 2**6] * 3}
     assert [verdict.is_significant("BLEU") for verdict in verdicts] == [True, True, False]
 
 
-def test_scores_equal_sacrebleus():
-    systems = [_system("A", SPOILT, A_LITTLE), _system("B", REFERENCES)]
-    evaluation = EvaluationSet(None, REFERENCES, None, "yy")
-    first, second = map(system_scores, block_counts(evaluation, systems))
-    for lines, place in ((SPOILT, 0), (A_LITTLE, 1)):
+def test_system_scores_are_sacrebleus_and_their_mean():
+    first, second = map(system_scores, _counts([BAD, GOOD], [REFERENCES]))
+    for index, lines in enumerate((BAD, GOOD)):
         expected = {metric.name: metric.corpus_score(lines, REFERENCES) for metric in metrics_for("yy").values()}
-        assert {metric: score.outputs[place] for metric, score in first.items()} == pytest.approx(expected)
-    one, other = (Bleu("yy").corpus_score(lines, REFERENCES) for lines in (SPOILT, A_LITTLE))
-    assert first["BLEU"].mean == pytest.approx((one + other) / 2)
-    assert first["BLEU"].deviation == pytest.approx(abs(one - other) / 2**0.5) and second["BLEU"].deviation is None
+        assert {metric: score.outputs[index] for metric, score in first.items()} == pytest.approx(expected)
+    bad, good = (Bleu("yy").corpus_score(lines, REFERENCES) for lines in (BAD, GOOD))
+    assert first["BLEU"].mean == pytest.approx((bad + good) / 2)
+    assert first["BLEU"].deviation == pytest.approx(abs(bad - good) / 2**0.5) and second["BLEU"].deviation is None
 
 
-# Several seeds
+# Several outputs
 
 
-def _seeds(start, *gaps):
-    """Outputs with slightly different sentences spoilt, in all of them those from ``start`` on."""
-    return [_spoilt_in({*range(start, 60, 3), *gap}) for gap in gaps]
-
-
-def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
-    verdict, said = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,), (7,))))
-    assert verdict.is_significant("BLEU")
-    assert said.startswith("B translates better than A: ") and "BLEU on average over the seeds" in said
-    assert "of sentences (p ≤ 0.00" in said and "and of seeds (p ≤ 0.0" in said and "Another seed" not in said
-
-
-def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
-    """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
-    verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
-    assert verdict.over_sentences[0].p < SIGNIFICANCE_LEVEL < verdict.over_seeds["BLEU"].p
-    assert not verdict.is_significant("BLEU") and said.startswith("No winner: B is ahead of A by")
-    least = math.ceil(verdict.over_seeds["BLEU"].least_difference * 100) / 100
-    assert f"only a difference of {least:.2f} BLEU or more could be significant" in said
-    assert "choice of seeds: p = " in said
-
-
-def test_numbers_of_seeds_may_differ():
-    verdict, _ = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,))))
-    assert verdict.is_significant("BLEU") and verdict.over_seeds["BLEU"].difference > 0
-
-
-def test_one_seed_against_several_speaks_of_these_runs():
-    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, A_LITTLE))
-    assert verdict.over_seeds == {}
-    assert said.startswith("B translates better than A") and "this run of A and these runs of B" in said
-
-
-def test_all_outputs_of_a_sentence_are_exchanged_together():
-    """Two seeds that say the same are no more evidence than one."""
-    alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
-    twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
-    assert [one.p for one in twice.over_sentences] == [one.p for one in alone.over_sentences]
-    assert not twice.is_significant("BLEU")  # nothing is known of how seeds scatter that are equal
-    assert "all seeds of each have the same score, so nothing can be said about others" in said
-
-
-def test_one_seed_against_several_says_what_the_table_says():
-    """A run that is empty drags the mean of the scores down by more than the score of the mean counts."""
-    verdict, said = _judged(_system("A", SPOILT), _system("B", REFERENCES, [""] * 60))
-    difference = verdict.over_sentences[0].difference.score
-    assert verdict.over_sentences[0].system.score == pytest.approx(50)
-    assert f"{abs(difference):.2f} BLEU on average over the seeds" in said
-
-
-def test_several_files_are_outputs_and_not_seeds():
-    files = _seeds(0, (1,), (2,), (4,)), _seeds(50, (), (5,), (7,))
-    _, said = _judged(_system("a", *files[0], files=True), _system("b", *files[1], files=True))
-    assert "BLEU on average over the outputs" in said and "and of outputs (p ≤ 0.0" in said
-    assert "seed" not in said
-
-
-def test_files_are_called_files():
-    _, said = _judged(_system("a.txt", SPOILT, files=True), _system("b.txt", REFERENCES, files=True))
-    assert said.endswith("This is about these files, on this test set of 60 sentences.")
-    beside = _words(_system("A", SPOILT), _system("b.txt", REFERENCES, files=True))
-    assert "This is about this run of A and the file b.txt, on this test set" in beside
-
-
-# What the other metrics say
-
-
-def _verdict(bleu, chrf, ter):
-    """Of gains and p-values."""
-    zero = Interval(0, 0, 0)
-    paired = [
-        PairedScores(name, "", zero, zero, Interval(sign * gain, 0, 0), p, False, 9, sign > 0)
-        for name, sign, (gain, p) in (("BLEU", 1, bleu), ("chrF2", 1, chrf), ("TER", -1, ter))
-    ]
-    return Verdict("A", "B", paired, {}, {test.metric: test.p for test in paired})
+def _seeds(start, *rows):
+    """An output for each of ``rows``, with errors in these rows and in every third row from ``start`` on."""
+    return [_with_errors({*range(start, 60, 3), *more}) for more in rows]
 
 
 @pytest.mark.parametrize(
-    ("gains", "told"),
+    ("baseline", "system", "is_significant"),
     [
-        (
-            [(3, 0.001), (-2, 0.001), (-1, 0.3)],
-            ["B translates better than A: 3.00 BLEU", "In chrF2 A is better by 2.00, more than chance explains; in TER "
-             "A is better by 1.00, which chance"],
-        ),
-        (
-            [(0, 1), (5, 0.3), (2, 0.001)],
-            ["A and B have the same BLEU. In chrF2 B is better by 5.00, which chance may explain; in TER B is better "
-             "by 2.00, more than chance explains."],
-        ),
-        ([(1e-12, 1), (-1e-12, 0.3), (2, 0.3)],
-         ["", "In chrF2 they are equal; in TER B is better by 2.00, which chance may explain."]),
-        ([(0.004, 0.3), (1, 0.3), (1, 0.3)], ["", "B is ahead of A by less than 0.01 BLEU"]),
+        (_seeds(0, (1,), (2,), (4,)), _seeds(50, (), (5,), (7,)), True),
+        (_seeds(0, (1,), (2,), (4,)), _seeds(50, (), (5,)), True),
+        (_seeds(60, range(40), range(10)), _seeds(60, range(30), ()), False),
+        ([BAD, BAD], [GOOD, GOOD], False),
     ],
-    ids=["they contradict the winner", "BLEU is equal", "equal but for rounding", "a tiny difference"],
-)  # fmt: skip
-def test_what_the_other_metrics_say(gains, told):
-    words = conclude(_verdict(*gains), _system("A", SPOILT), _system("B", REFERENCES))
-    assert words.startswith(told[0]) and all(part in words for part in told)
+    ids=["similar seeds", "unequal numbers of seeds", "seeds that vary", "equal seeds"],
+)
+def test_judge_requires_significance_over_seeds(baseline, system, is_significant):
+    verdict = _judge(baseline, system)
+    assert verdict.test("BLEU").p < SIGNIFICANCE_LEVEL and verdict.over_seeds["BLEU"].difference > 0
+    assert verdict.is_significant("BLEU") == is_significant
 
 
-# What the tests over seeds say
+def test_judge_swaps_all_outputs_of_a_sentence_together():
+    alone, twice = _judge([BAD], [GOOD]), _judge([BAD] * 2, [GOOD] * 2)
+    assert [test.p for test in twice.over_sentences] == [test.p for test in alone.over_sentences]
 
 
-def _of_seeds(p_of_sentences, seeds):
-    verdict = _verdict((3, p_of_sentences), (3, 0.001), (3, 0.001))
-    p = {metric: max(p, seeds.p) for metric, p in verdict.corrected_p.items()}
-    return replace(verdict, over_seeds=dict.fromkeys(p, seeds), corrected_p=p)
+def test_judge_tests_one_output_against_each_of_several():
+    others = REFERENCES, GOOD, BAD
+    verdict, alone = _judge([BAD], others), [_judge([BAD], [lines]).test("BLEU") for lines in others]
+    bleu = verdict.test("BLEU")
+    assert verdict.over_seeds == {} and alone[2].p == 1
+    assert bleu.p == pytest.approx(2 * max(test.p for test in alone[:2]), abs=2e-3)
+    assert bleu.differing_blocks == max(test.differing_blocks for test in alone)
 
 
-def _conclusions(verdict):
-    return conclude(verdict, _system("A", SPOILT, A_LITTLE), _system("B", REFERENCES, SPOILT))
-
-
-def test_the_least_difference_is_reported_where_the_test_over_seeds_fails_and_only_there():
-    failed = _conclusions(_of_seeds(0.001, SeedTest(3, 0.2, -1, 7, 4.001)))
-    assert "with so many seeds, only a difference of 4.01 BLEU or more could be significant" in failed
-    passed = _conclusions(_of_seeds(0.2, SeedTest(3, 0.01, 2.4, 3.6, 0.6)))
-    assert passed.startswith("No winner") and "could be significant" not in passed
-
-
-def test_two_wild_seeds_could_have_shown_nothing():
-    said = _conclusions(_of_seeds(0.001, SeedTest(3, 0.7, -374.9, 322.3, 348.6)))
-    assert "so few seeds could not have shown any difference" in said and "348" not in said
-
-
-def test_several_outputs_against_a_single_one_are_tested_one_by_one():
-    baseline, others = _system("A", SPOILT), (REFERENCES, A_LITTLE, SPOILT)
-    bleu = _judged(baseline, _system("B", *others))[0].test("BLEU")
-    alone = [_judged(baseline, _system("B", lines))[0].test("BLEU") for lines in others]
-    assert alone[2].p == 1
-    assert bleu.p == pytest.approx(2 * max(one.p for one in alone[:2]), abs=2e-3)
-    assert bleu.differing_blocks == max(one.differing_blocks for one in alone)
-
-
-def test_mean_counts_that_point_the_other_way_are_no_evidence():
-    """A perfect output and an empty one have a mean score of 50, above the baseline's; but their mean counts are too
-    short for it."""
-    low = _spoilt_in(range(60), "za za za za ")
-    baseline, system = _system("A", low, low, low), _system("B", REFERENCES, [""] * 60)
-    evaluation = EvaluationSet(REFERENCES, REFERENCES, "xx", "yy")
-    first, second = block_counts(evaluation, [baseline, system])
-    bleu = judge(("A", "B"), (first, second), 200, 2000)[0].test("BLEU")
+def test_judge_ignores_mean_counts_that_contradict_the_mean_score():
+    """A perfect and an empty output have a mean score of 50, above the baseline's. But their mean counts are too short
+    for it."""
+    baseline = _with_errors(range(60), "za za za za ")
+    first, second = _counts([baseline] * 3, [REFERENCES, [""] * 60])
+    bleu = judge("AB", (first, second), 200, 2000)[0].test("BLEU")
     metric = next(iter(first))
     mean_counts = second[metric].mean(axis=0).sum(axis=0)
-    of_mean = float(metric.score(mean_counts) - metric.score(first[metric][0].sum(axis=0)))
-    assert of_mean < 0 < bleu.difference.score and bleu.p == 1
+    difference = float(metric.score(mean_counts) - metric.score(first[metric][0].sum(axis=0)))
+    assert difference < 0 < bleu.difference.score and bleu.p == 1
 
 
-def test_how_often_an_output_occurs_counts():
-    _, said = _judged(_system("A", SPOILT, SPOILT, A_LITTLE), _system("B", SPOILT, A_LITTLE, A_LITTLE))
-    assert "nothing to test" not in said
+# Error rates, and further metrics
 
 
 @pytest.mark.parametrize("cell", [FAMILIES[number] for number in (2, 3, 6, 10)], ids=str)
-def test_no_metric_of_equal_systems_is_called_different(cell):
+def test_judge_keeps_its_error_rate_for_equal_systems(cell):
     """Skewed scores, ties, repeated sources, several systems, several seeds, correlated metrics."""
     share, uncorrected = share_of_families_called_different(cell, pairs=250, trials=199)
     assert share <= most_allowed(250) and share <= uncorrected
 
 
-def test_a_family_of_metrics_of_equal_systems_needs_the_correction():
+def test_judge_would_exceed_its_error_rate_without_correction():
     share, uncorrected = share_of_families_called_different(FAMILIES[1], pairs=300, trials=99)
     assert share <= most_allowed(300) < 0.12 < uncorrected
 
@@ -313,14 +168,109 @@ class Overlap(TextMetric):
         return sums[..., 0] / sums[..., 1]
 
 
-def test_a_further_metric_joins_the_verdict_only_with_its_flag(monkeypatch):
-    systems = _system("A", [line.split()[0] for line in REFERENCES]), _system("B", REFERENCES)
-    before = _judged(*systems)
+def test_judge_corrects_only_metrics_in_verdict(monkeypatch):
+    outputs = [[line.split()[0] for line in REFERENCES]], [REFERENCES]
+    before = _judge(*outputs)
     monkeypatch.setitem(METRICS, "overlap", Overlap)
-    verdict, said = _judged(*systems)
-    assert (verdict.corrected_p, said) == (before[0].corrected_p, before[1])
+    verdict = _judge(*outputs)
+    assert verdict.corrected_p == before.corrected_p
     assert verdict.test("overlap").system.score == pytest.approx(1) and verdict.test("overlap").p < 0.001
     monkeypatch.setattr(Overlap, "in_verdict", True)
-    verdict, said = _judged(*systems)
-    assert verdict.is_significant("overlap") and verdict.corrected_p["BLEU"] > before[0].corrected_p["BLEU"]
-    assert re.search(r"in overlap B is better by \d+\.\d\d, more than chance explains\.", said)
+    verdict = _judge(*outputs)
+    assert verdict.is_significant("overlap") and verdict.corrected_p["BLEU"] > before.corrected_p["BLEU"]
+
+
+# The sentences
+
+
+def _verdict(*tests, differing=9):
+    """A verdict on B with its gain over A and its p in BLEU, chrF2 and TER. The corrected p is twice as large."""
+    zero = Interval(0, 0, 0)
+    paired = [
+        PairedScores(name, "", zero, zero, Interval(sign * gain, 0, 0), p, False, differing, sign > 0)
+        for (name, sign), (gain, p) in zip((("BLEU", 1), ("chrF2", 1), ("TER", -1)), tests, strict=True)
+    ]
+    return Verdict("A", "B", paired, {}, {test.metric: min(1, 2 * test.p) for test in paired})
+
+
+TESTED = "paired approximate randomization"
+NOT_EQUAL = "A non-significant result does not mean that the systems are equal."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (_verdict((3, 0.00011), (2, 0), (1, 0.02)),
+         "B scores 3.00 BLEU higher than A.\nThe difference is statistically significant "
+         f"({TESTED}, p ≤ 0.0002; Holm-corrected p ≤ 0.0003), as are those in chrF2 (+2.00) and TER (−1.00)."),
+        (_verdict((-3, 0.001), (2, 0.001), (1, 0.3)),
+         "A scores 3.00 BLEU higher than B.\nThe difference is statistically significant "
+         f"({TESTED}, p ≤ 0.0010; Holm-corrected p ≤ 0.0020), as is that in chrF2 (−2.00, in favor of B). "
+         "The difference in TER (+1.00, in favor of B) is not significant."),
+        (_verdict((0.004, 0.3), (1, 0.3), (1, 0.001)),
+         "A and B do not differ significantly in BLEU.\nB scores less than 0.01 BLEU higher than A "
+         f"({TESTED}, p = 0.300; Holm-corrected p = 0.600). {NOT_EQUAL} The difference in TER (−1.00) is statistically "
+         "significant. The difference in chrF2 (+1.00) is not significant."),
+        (_verdict((0.1, 0.3), (1, 0.3), (1, 0.3), differing=3),
+         "A and B do not differ significantly in BLEU.\nB scores 0.10 BLEU higher than A. Only 3 sentences differ in "
+         f"what BLEU counts, and a significant difference needs at least 6. {NOT_EQUAL} The differences in chrF2 "
+         "(+1.00) and TER (−1.00) are not significant."),
+        (_verdict((-1e-12, 1), (5, 0.3), (-1e-12, 0.3)),
+         "A and B have the same BLEU.\nThe differences in chrF2 (−5.00, in favor of B) and TER (+0.00) are not "
+         "significant."),
+    ],
+    ids=["significant", "metrics that contradict BLEU", "not significant", "few sentences", "the same BLEU"],
+)  # fmt: skip
+def test_conclude_states_differences_and_p_values(verdict, expected):
+    scope = "This holds for this run of A and this run of B on this test set of 60 sentences; another seed can change"
+    assert conclude(verdict, _system("A", BAD), _system("B", GOOD)).startswith(f"{expected} {scope} BLEU by")
+
+
+SEED_P = f"({TESTED} over sentences, p ≤ 0.0010; t-test over seeds, p"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "expected"),
+    [
+        (SeedTest(3, 0.01, 1, 5, 0.6), f"significant {SEED_P} ≤ 0.0100; Holm-corrected p ≤ 0.0200), as are"),
+        (SeedTest(3, 0.2, -1, 7, 4.001),
+         f"{SEED_P} = 0.200; Holm-corrected p = 0.400). With this many seeds, a difference is significant from 4.01 "
+         f"BLEU on. {NOT_EQUAL}"),
+        (SeedTest(3, 0.7, -374.9, 322.3, 348.6), f"). So few seeds cannot show any difference. {NOT_EQUAL}"),
+        (SeedTest(3, None, -np.inf, np.inf, np.inf),
+         "). All seeds of each system have the same score, so nothing is known about other seeds."),
+    ],
+    ids=["significant", "not significant", "too few seeds", "equal seeds"],
+)  # fmt: skip
+def test_conclude_states_the_test_over_seeds(seeds, expected):
+    verdict = _verdict((3, 0.001), (3, 0.001), (3, 0.001))
+    p = dict.fromkeys(verdict.corrected_p, 1 if seeds.p is None else 2 * seeds.p)
+    verdict = replace(verdict, over_seeds=dict.fromkeys(p, seeds), corrected_p=p)
+    text = conclude(verdict, _system("A", BAD, GOOD), _system("B", GOOD, REFERENCES))
+    assert "B scores 3.00 BLEU higher than A on average over the seeds" in text and expected in text
+    assert "This holds" not in text
+
+
+@pytest.mark.parametrize(
+    ("baseline", "system", "expected"),
+    [
+        (_system("A", BAD), _system("B", GOOD, REFERENCES), "this run of A and these runs of B on"),
+        (
+            _system("A", BAD, files=True),
+            _system("B", GOOD, files=True),
+            "these files on this test set of 60 sentences",
+        ),
+        (_system("A", BAD), _system("B", GOOD, files=True), "this run of A and the file B on"),
+    ],
+    ids=["runs", "files", "a run and a file"],
+)
+def test_conclude_names_runs_and_files(baseline, system, expected):
+    text = conclude(_verdict((3, 0.001), (3, 0.001), (3, 0.001)), baseline, system)
+    assert f"This holds for {expected}" in text and ("seed" in text) == bool(baseline.runs)
+
+
+def test_conclude_reports_equal_outputs():
+    equal = _verdict((0, 1), (0, 1), (0, 1), differing=0)
+    text = conclude(equal, _system("A", GOOD, BAD), _system("B", BAD, GOOD))
+    assert text == "A and B give the same translations: there is nothing to test."
+    assert "nothing to test" not in conclude(equal, _system("A", BAD, BAD, GOOD), _system("B", BAD, GOOD, GOOD))
