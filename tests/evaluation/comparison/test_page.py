@@ -26,17 +26,24 @@ def browser(runs, tmp_path_factory):
         yield browser
 
 
-def test_it_loads_without_a_word_on_the_console(browser):
+def test_page_loads_nothing_and_logs_nothing(browser):
     assert browser.title == "transformer (2 seeds) against rnn (2 seeds)"
     assert browser.get_log("browser") == []
-
-
-def test_it_asks_nobody_for_anything(browser):
     loaded = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
     assert [name for name in loaded if not name.startswith("data:")] == []
 
 
-def test_every_image_has_pixels_and_words(browser):
+def test_tables_fit_a_page_of_1100_pixels(browser):
+    size = {"width": 1100, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    tables = browser.execute_script(
+        "return [...document.querySelectorAll('.scroll:has(table)')].map(e => [e.scrollWidth, e.clientWidth])"
+    )
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert len(tables) > 5 and all(width <= visible for width, visible in tables)
+
+
+def test_images_have_pixels_and_alternative_texts(browser):
     images = browser.execute_script(
         "return [...document.images].map(i => [i.complete, i.naturalWidth, i.naturalHeight, i.alt])"
     )
@@ -44,14 +51,13 @@ def test_every_image_has_pixels_and_words(browser):
     for complete, width, height, alternative in images:
         assert complete and width > 100 and height > 100
         assert len(alternative) > 20
-    told = [alternative for *_, alternative in images]
     for start in ("Learning curves", "BLEU by length"):
-        (alternative,) = [one for one in told if one.startswith(start)]
+        (alternative,) = [text for *_, text in images if text.startswith(start)]
         assert re.search(r"transformer \(2 seeds\) \d+\.\d.*, rnn \(2 seeds\) \d+\.\d", alternative), alternative
 
 
 @pytest.mark.parametrize("column", [1, 2])
-def test_tables_sort_both_ways(browser, column):
+def test_click_on_heading_sorts_table(browser, column):
     heading = browser.find_elements("css selector", "table.sortable")[-1].find_elements("css selector", "th button")
     orders = []
     for _ in range(2):
@@ -75,34 +81,34 @@ def test_tables_sort_both_ways(browser, column):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_overflows_on_a_phone(browser, scheme):
+def test_page_fits_a_phone(browser, scheme):
     with on_a_phone(browser, scheme):
-        browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
+        browser.execute_script("document.querySelectorAll('details').forEach(part => part.open = true)")
         assert browser.execute_script("return window.innerWidth") == 390
         assert overflowing_elements(browser) == []
         assert_legible(browser, scheme)
 
 
-def test_attention_maps_stand_side_by_side(browser):
+def test_attention_maps_are_side_by_side(browser):
     pairs = browser.execute_script(
         "return [...document.querySelectorAll('.beside')].map(pair =>"
         " [...pair.querySelectorAll('img')].map(image => image.getBoundingClientRect().toJSON()))"
     )
     width = browser.execute_script("return document.documentElement.clientWidth")
     assert pairs and width > 700
-    for one, other in pairs:
-        assert one["top"] == other["top"] and one["right"] < other["left"] and other["right"] <= width
+    for left, right in pairs:
+        assert left["top"] == right["top"] and left["right"] < right["left"] and right["right"] <= width
 
 
-def test_print_has_all_of_it_on_the_paper(browser):
+def test_print_opens_details_and_fits_paper(browser):
     # A4 between margins of a centimetre
     paper = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = false)")
+    browser.execute_script("document.querySelectorAll('details').forEach(part => part.open = false)")
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
         browser.execute_cdp_cmd("Page.printToPDF", {})
-        assert browser.execute_script("return [...document.querySelectorAll('details')].every(one => one.open)")
+        assert browser.execute_script("return [...document.querySelectorAll('details')].every(part => part.open)")
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 718
         wide = browser.execute_script(
             "return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 719)"
