@@ -117,11 +117,6 @@ class System:
         """Whether the system has a model; a file of translations has none."""
         return self.first.model is not None
 
-    @property
-    def output_noun(self) -> str:
-        """The word for the outputs in reports: "seeds" for runs, "outputs" otherwise."""
-        return "seeds" if self.runs else "outputs"
-
 
 def directions_to_score(config: CompareConfig | EvaluationConfig | RobustnessConfig) -> list[AskedDirection]:
     """Return the directions that a command scores: the one that its settings name or, without one, all that the models

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -95,8 +94,8 @@ def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -
 def studied_rows(sources: Sequence[str], references: Sequence[str], max_rows: int) -> list[int]:
     """Return evenly spaced rows of the test set in which neither side is blank."""
     pairs = enumerate(zip(sources, references, strict=False))
-    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
-    return complete[evenly_spaced_rows(len(complete), max_rows)].tolist()
+    complete = [row for row, pair in pairs if all(map(str.strip, pair))]
+    return [complete[index] for index in evenly_spaced_rows(len(complete), max_rows)]
 
 
 def study_attention(
@@ -139,7 +138,7 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
             [torch.special.xlogy(each, each).sum(dim=-1) for each in weights], dim=1
         )  # (H, all queries)
         maximum = torch.cat([_visible(attention_map)[0].sum(dim=-1).float().log() for attention_map in maps], dim=1)
-        has_choice = maximum > 0  # a query with one visible key has no choice and is left out
+        has_choice = maximum > 0  # a query with one visible key has no choice and does not count
         share = (entropy / maximum.clamp_min(1e-9)).where(has_choice, 0).sum(dim=1) / has_choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return result

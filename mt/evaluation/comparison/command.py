@@ -176,7 +176,7 @@ def plot_differences(findings: ComparisonFindings) -> Figure:
             rows[f"{verdict.system}, over seeds"] = Interval(seeds.difference, seeds.low, seeds.high)
     label = f"BLEU minus that of {legible(findings.systems[0].name)}, with 95 % intervals"
     figure = plot_intervals([*rows], {"": [*rows.values()]}, label)
-    figure.axes[0].axvline(0, color="black", linewidth=1)
+    figure.axes[0].axvline(0, color="black")
     return figure
 
 
