@@ -1,8 +1,8 @@
-"""Splits a line into sentences, and cuts long sentences.
+"""Splits lines into sentences, and long sentences into segments.
 
 sentencex knows the abbreviations and full stops of some 300 languages. A model translates sentences that are longer
-than those it has learned from badly and slowly: it loses its place, and repeats itself up to the limit of the length.
-Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
+than its training sources badly and slowly: it loses its position, and repeats itself up to the length limit. Segments
+of the usual length of training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
 from collections import Counter
@@ -30,25 +30,25 @@ COLUMN = regex.compile(
     r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
     r"|>>|[-–—](?=\p{Lu})(?![B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
 )
-"""The text between two tabs, in two groups: whitespace, bullets, dashes and numbers of lists; and what follows."""
-SHARE_OF_LINES = 0.99
-"""A line is split if it has more sentences than this share of the training lines."""
+"""The text between two tabs. Group 1 has whitespace, bullets, dashes and numbers of lists; group 2 has the rest."""
+SENTENCE_COUNT_QUANTILE = 0.99
+"""A line is split if it has more sentences than this quantile of the training lines."""
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 """Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
 "Long sentences")."""
 EDGE_MARKS = {",": ",，،、", ";": ";；؛", ":": ":："}
-"""Punctuation that can end a line instead of final punctuation, with its forms in other scripts."""
+"""Maps punctuation marks that can end a line instead of final punctuation to their forms in all scripts."""
 EDGE_MARK = regex.compile(rf"\s*([{''.join(EDGE_MARKS)}])")
 LONE_LETTER = regex.compile(r"\p{Latin}")
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
-WHITE_SPACE = regex.compile(r"\s")
+WHITESPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
-"""The part of a text that is cut at a time, up to whitespace if there is any: on brackets and quotation marks,
-sentencex takes time in proportion to the square of the length."""
+"""The part of a text that is split at a time, which ends at whitespace if possible. On brackets and quotation marks,
+sentencex takes quadratic time."""
 
 
 class Columns(Phenomenon):
-    """Sets aside tabs, bullets and the numbers of lists."""
+    """Separates the columns between tabs, and sets bullets and the numbers of lists aside."""
 
     def prepare_segment(self, segment: Segment, request: Request) -> Iterator[Segment]:
         for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", segment.text)):
@@ -62,12 +62,12 @@ class Sentences(Phenomenon):
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         counts = [len(split_sentences(source, language)) for source, _ in pairs()]
-        return {"max_sentences": int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))}
+        return {"max_sentences": int(np.quantile(counts, SENTENCE_COUNT_QUANTILE, method="inverted_cdf"))}
 
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         if not request.split:
             return [segment]
-        # Values are masked, so that no sentence ends inside one. Only a closing bracket may end one.
+        # Values are masked so that no sentence ends inside one. Brackets stay visible: one may end a sentence.
         visible = (
             value if len(value) == 1 and BRACKET.match(value) else token
             for value, token in zip(segment.values, PLACEHOLDER.findall(segment.text), strict=True)
@@ -80,15 +80,16 @@ class Sentences(Phenomenon):
 
 
 class LongSentences(Phenomenon):
-    """Cuts sentences with more tokens than nearly all training sources, or more placeholders than the vocabulary."""
+    """Splits sentences with more tokens than nearly all training sources, or more values than there are
+    placeholders."""
 
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
-        layer, text, most = self.layer, segment.text, self.layer.placeholder_count
+        layer, text, max_values = self.layer, segment.text, self.layer.placeholder_count
         max_tokens = request.max_tokens or layer.config.long_source
         limits = max_tokens, min(max_tokens, layer.config.usual_source)
         mask, borders = placeholder(0), [0, len(text)]
-        if len(segment.values) > most:
-            borders[1:1] = [index for index, character in enumerate(text) if character == mask][most::most]
+        if len(segment.values) > max_values:
+            borders[1:1] = [index for index, character in enumerate(text) if character == mask][max_values::max_values]
         counted = text.replace(placeholder(-1), mask)  # a term counts as one token
         starts = []
         for start, end in pairwise(borders):
@@ -98,10 +99,12 @@ class LongSentences(Phenomenon):
 
 
 class Edges(Phenomenon):
-    """Splits off the edges of segments: whitespace, symbols, emoji and, after the final punctuation, all values but
-    terms. Of a pair of brackets, either both are split off or none.
+    """Splits off the edges of segments: whitespace, symbols, emoji and, after the final punctuation, values except
+    terms.
 
-    If nearly all training sentences end with final punctuation, other punctuation at the end is split off, too."""
+    The brackets of a pair are split off together or not at all. If nearly all training sentences end with final
+    punctuation, a comma, semicolon or colon at the end is split off, too.
+    """
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
@@ -110,7 +113,7 @@ class Edges(Phenomenon):
             mark: Counter(match for target in targets for match in regex.findall(rf"\s?[{variants}](?!\S)", target))
             for mark, variants in EDGE_MARKS.items()
         }
-        return {"edge_marks": {mark: own.most_common(1)[0][0] for mark, own in counts.items() if own}}
+        return {"edge_marks": {mark: forms.most_common(1)[0][0] for mark, forms in counts.items() if forms}}
 
     def prepare_segment(self, segment: Segment, request: Request) -> list[Segment]:
         values, text = segment.values, segment.original
@@ -119,22 +122,22 @@ class Edges(Phenomenon):
         if (not letters or is_lone) and not any(isinstance(value, Term) for value in values):
             before = segment.before + fill_placeholders(text, values)
             return [Segment("", before=before, is_continued=segment.is_continued)]
-        (start, end), (first, last) = self._borders(segment)
+        (start, end), (first, last) = self._core_spans(segment)
         kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
         placeholders = assign_placeholders(kinds, range(self.layer.placeholder_count))
-        written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
+        original, core = (fill_placeholders(version[start:end], placeholders) for version in (text, segment.text))
         return [
             segment.evolve(
                 text=core,
                 values=values[first:last],
-                original=written,
+                original=original,
                 before=segment.before + fill_placeholders(text[:start], values[:first]),
                 after=fill_placeholders(text[end:], values[last:]),
             )
         ]
 
-    def _borders(self, segment: Segment) -> tuple[Span, Span]:
-        """Return the span of the text without edges, and that of its values among those of the segment."""
+    def _core_spans(self, segment: Segment) -> tuple[Span, Span]:
+        """Return the span of the text without its edges, and the index span of the values in this text."""
         text, values, start, end = segment.original, segment.values, 0, len(segment.original)
         language = self.layer.source_language
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
@@ -167,23 +170,24 @@ SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
     rf"(?r)[{FINAL_MARKS}]\p{{P}}*[\s{PLACEHOLDER.pattern[1:-1]}]*$"
 )  # (?r): from the end
 MAX_CONTEXT_CHARACTERS = 200
-"""How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
+"""Number of characters before a full stop that are read to decide whether it ends a sentence or an abbreviation."""
 
 
 def _ends_after_sentence(text: str, language: str) -> bool:
-    """Return whether the last placeholder of a text comes after a finished sentence. In ``No. 5`` the full stop only
-    abbreviates."""
+    """Return whether the last placeholder of a text follows a complete sentence. In ``No. 5`` it follows an
+    abbreviation."""
     if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
         return False
     return not PLACEHOLDER.sub("", split_sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]).strip()
 
 
 def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dict[str, object]:
-    """Return the length limits of TextLayerDescription by name: LENGTH_QUANTILES of the lengths of the training
-    sources, but at most MAX_SOURCE_TOKENS.
+    """Return the length limits of TextLayerDescription by name.
+
+    They are LENGTH_QUANTILES of the training sources, and at most MAX_SOURCE_TOKENS.
 
     Args:
-        lengths: (N,), the lengths of sources in tokens.
+        lengths: (N,), the numbers of tokens of the sources.
         base: The text layer of the base run, whose limits are lower bounds; None if there is none.
     """
     limits: dict[str, object] = {}
@@ -195,21 +199,21 @@ def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dic
 
 def split_sentences(text: str, language: str) -> list[str]:
     """Split a text into sentences, each with its trailing whitespace. Their concatenation is the text."""
-    cut: list[str] = []
+    sentences: list[str] = []
     for chunk in CHUNK.findall(text):
-        first, *others = _sentences(chunk, language)
-        if cut and not SENTENCE_END.search(cut[-1]):
-            cut[-1] += first
+        first, *others = _split_chunk(chunk, language)
+        if sentences and not SENTENCE_END.search(sentences[-1]):
+            sentences[-1] += first
         else:
-            cut.append(first)
-        cut += others
-    return cut or [text]
+            sentences.append(first)
+        sentences += others
+    return sentences or [text]
 
 
-def _sentences(text: str, language: str) -> list[str]:
-    # At a single letter before a space that is no ASCII character, such as in "J\u00a0.", sentencex stops with an
-    # error. So it is given plain spaces, each in place of one character.
-    lengths = map(len, sentencex.segment(base_language(language), WHITE_SPACE.sub(" ", text)))
+def _split_chunk(text: str, language: str) -> list[str]:
+    # sentencex raises an error at a single letter before a space outside of ASCII, as in "J\u00a0.". So it gets plain
+    # spaces, which have the same length.
+    lengths = map(len, sentencex.segment(base_language(language), WHITESPACE.sub(" ", text)))
     ends = list(accumulate(lengths, initial=0))
     return [text[start:end] for start, end in pairwise(ends)] if ends[-1] == len(text) > 0 else [text]
 
@@ -220,11 +224,11 @@ CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]
 def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_tokens: int, usual_tokens: int) -> list[int]:
     """Return the character position at which each segment of a sentence begins. The first is 0.
 
-    A sentence of more than ``max_tokens`` tokens is cut into segments of similar length, each of at most
-    ``usual_tokens`` tokens. Cuts after punctuation are preferred, then cuts between words. A shorter sentence is one
-    segment.
+    A sentence of more than ``max_tokens`` tokens is split into segments of similar length, each of at most
+    ``usual_tokens`` tokens. Splits after punctuation are preferred, then splits between words. A shorter sentence is
+    one segment.
     """
-    # A sentence has at most one token more than bytes. Counting tokens is faster than finding their positions.
+    # A sentence has at most one token more than bytes. Counting tokens is faster than computing their positions.
     if len(sentence.encode()) < max_tokens or len(tokenizer.encode([sentence])[0]) <= max_tokens:
         return [0]
     tokens = tokenizer.spans([sentence])[0]
@@ -232,8 +236,8 @@ def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_token
     has_spaces = writes_spaces(language)
     cuts, first = [0], 0
     while len(tokens) - first > usual_tokens:
-        left = len(tokens) - first
-        even = first + ceil(left / ceil(left / usual_tokens))
+        remaining = len(tokens) - first
+        even = first + ceil(remaining / ceil(remaining / usual_tokens))
         choices = range(first + (usual_tokens + 1) // 2, first + usual_tokens + 1)
         nearest_first = sorted(choices, key=lambda index: abs(index - even))
         after_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))

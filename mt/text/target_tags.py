@@ -1,6 +1,6 @@
-"""Tags in front of sources, such as ``<2fr>``, which tell a model of several languages what to translate to.
+"""Tags in front of sources, such as ``<2fr>``, which tell a multilingual model the target language.
 
-A tag is a text that the model reads, not a value. The text layer sets it aside, and puts it in front of each segment.
+The model reads a tag as text; it is not a value. The text layer removes it, and adds it to each segment.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ import regex
 TAG = regex.compile(r"(?=.*\p{L}).*[\p{P}\p{S}\p{N}].*")
 """Matches a first word that can be a tag."""
 MIN_TAG_SHARE, MIN_TAGGED_SHARE = 0.001, 0.5
-"""The smallest share of the sources that begin with a tag, and with any tag."""
+"""Minimum share of the sources that begin with one tag, and of those that begin with any tag."""
 
 
 def learn_tags(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the tags of training pairs: first words that many sources share and no target has. They are sorted."""
+    """Return the tags of training pairs, sorted: first words that many sources share and no target has."""
     sources: Counter[str] = Counter()
     target_words: set[str] = set()
     for source, target in pairs:

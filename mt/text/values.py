@@ -1,7 +1,7 @@
-"""Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
+"""Finds values: parts of a text that are copied, not translated, such as links, numbers, codes, tags and emoji.
 
-Most are found by the patterns of ``mt.formats.kinds``; the others are the user's own, and characters that the model
-cannot have learned (``mt.text.characters``).
+Most are matches of the patterns in ``mt.formats.kinds``. Others are matches of the user's patterns, and characters that
+the model cannot have learned (``mt.text.characters``).
 """
 
 from bisect import bisect_left
@@ -27,14 +27,14 @@ WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
 
 BRACKET_CHARACTER = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
-EMPHASISED_CODE = regex.compile(r"(?<!\w)_(?!_)(?=[^\s_]{0,300}[^\w\s])\S{1,300}?(?<!_)_(?!\w)")
-"""Something that is no word, between underscores: _http://a.example_"""
-ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
+EMPHASIZED_CODE = regex.compile(r"(?<!\w)_(?!_)(?=[^\s_]{0,300}[^\w\s])\S{1,300}?(?<!_)_(?!\w)")
+"""Code between underscores: _http://a.example_"""
+ESCAPED_WHITESPACE = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
 """The code of a line break or tab, as in ``Hello.\\nHow are you?``."""
 
 
 class Values(Phenomenon):
-    """Puts placeholders in the place of values and terms."""
+    """Replaces values and terms by placeholders."""
 
     def __init__(self, layer: LayerState) -> None:
         super().__init__(layer)
@@ -62,14 +62,14 @@ class Values(Phenomenon):
 
 
 PATTERN_SECONDS = 5
-"""The processor time after which a user's pattern is refused: on some texts, nested repetitions take forever."""
+"""Maximum processor time of a user's pattern on one text. Nested repetitions can take exponential time."""
 
 
 def compile_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
-    """Compile a user's own patterns, which are regular expressions of the module ``regex``.
+    """Compile a user's patterns, which are regular expressions of the module ``regex``.
 
     Raises:
-        InputError: A pattern cannot be read or matches the empty text.
+        InputError: A pattern is invalid, or matches the empty text.
     """
     compiled: list[regex.Pattern[str]] = []
     for pattern in patterns:
@@ -91,36 +91,37 @@ def find_values(text: str, patterns: Iterable[regex.Pattern[str]], syntax: str =
         InputError: A pattern takes more than PATTERN_SECONDS.
 
     Args:
-        patterns: The user's patterns from ``compile_patterns``, whose matches are values, too.
-        syntax: A key of SYNTAXES, whose placeholders are values, too.
+        patterns: The user's patterns from ``compile_patterns``. Their matches are values, too.
+        syntax: A key of SYNTAXES. Placeholders of this syntax are values, too.
     """
-    spans = [span for pattern in patterns for span in _matches(pattern, text)]
+    spans = [span for pattern in patterns for span in _pattern_matches(pattern, text)]
     if syntax in SYNTAXES:
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
     searched, kinds = text, [LONG_RUN]
     if TRIGGER.search(text):
-        signs = [match.span() for match in ESCAPED_BLANK.finditer(text)] + _ends(EMPHASISED_CODE, text)
-        spans += signs
-        # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the
-        # ends of words.
-        searched = apply_splices(text, [Splice(start, end, "。" * (end - start)) for start, end in sorted(signs)])
+        symbols = [match.span() for match in ESCAPED_WHITESPACE.finditer(text)]
+        symbols += _first_and_last_characters(EMPHASIZED_CODE, text)
+        spans += symbols
+        # These symbols and some letters may touch a value. The patterns look for the ends of words, so punctuation
+        # replaces them.
+        searched = apply_splices(text, [Splice(start, end, "。" * (end - start)) for start, end in sorted(symbols)])
         kinds = [LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT]
     searched = TOUCHING_LETTER.sub("。", searched)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
-    return spans + _ends(SINGLE_QUOTED, text)
+    return spans + _first_and_last_characters(SINGLE_QUOTED, text)
 
 
-def _matches(pattern: regex.Pattern[str], text: str) -> list[Span]:
+def _pattern_matches(pattern: regex.Pattern[str], text: str) -> list[Span]:
     try:
         return [match.span() for match in pattern.finditer(text, timeout=PATTERN_SECONDS)]
     except TimeoutError:
         raise InputError(
             f"text.patterns: {brief(pattern.pattern)}: takes more than {PATTERN_SECONDS} seconds on {brief(text)!r}; "
-            "avoid repetitions inside of repetitions, or use possessive ones such as ++"
+            "avoid nested repetitions, or make them possessive (++)"
         ) from None
 
 
-def _ends(pattern: regex.Pattern[str], text: str) -> list[Span]:
+def _first_and_last_characters(pattern: regex.Pattern[str], text: str) -> list[Span]:
     """Return the spans of the first and of the last character of each match."""
     return [(end, end + 1) for match in pattern.finditer(text) for end in (match.start(), match.end() - 1)]
 
@@ -129,13 +130,16 @@ LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
 
 
 def find_values_in_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
-    """Return the spans of all values of a text that has elements, in order.
+    """Return the spans of all values of a text with elements, in order.
 
-    The text of an element without letters, such as "…", is a value, too. A value is cut where the border of an element
-    crosses it that also holds other text. A value may begin or end at such a border, even inside a word.
+    The text of an element without letters, such as "…", is a value, too. A value is split at the edge of an element
+    that is inside the value, unless the value has the whole element. A value may also start or end at the edge of an
+    element inside a word.
 
     Args:
+        text: The text.
         find: Finds the values of a text without elements.
+        elements: The spans of the elements.
     """
     values = find(text)
     if not elements:
@@ -145,24 +149,27 @@ def find_values_in_elements(text: str, find: Callable[[str], list[Span]], elemen
         cut for cut in sorted({*chain(*elements)}) if 0 < cut < len(text) and " " not in text[cut - 1 : cut + 1]
     ]
     if in_words:
-        blanks = [cut + number for number, cut in enumerate(in_words)]
+        spaces = [cut + number for number, cut in enumerate(in_words)]
         spaced = " ".join(text[start:end] for start, end in pairwise([0, *in_words, len(text)]))
-        values += [(start - bisect_left(blanks, start), end - bisect_left(blanks, end)) for start, end in find(spaced)]
+        values += [(start - bisect_left(spaces, start), end - bisect_left(spaces, end)) for start, end in find(spaced)]
     letters = [*(match.start() for match in LETTER.finditer(text)), len(text)]
     wordless = [(start, end) for start, end in elements if letters[bisect_left(letters, start)] >= end]
     trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
-    borders = sorted((border, *span) for span in elements for border in span)
+    edges = sorted((edge, *span) for span in elements for edge in span)
     adapted: list[Span] = []
     for start, end in merge_spans([*values, *trimmed], text):
-        inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
-        crossing = {border for border, first, last in inside if first < start or end < last}
+        inside = edges[bisect_left(edges, (start + 1,)) : bisect_left(edges, (end,))]
+        crossing = {edge for edge, first, last in inside if first < start or end < last}
         adapted += pairwise([start, *sorted(crossing), end])
     return adapted
 
 
 def merge_spans(spans: Iterable[Span], text: str) -> Iterator[Span]:
-    """Merge spans that touch or overlap, but keep brackets and quotation marks apart that have no counterpart, as
-    in ``((page 12)``, unless they are inside of a longer span."""
+    """Merge spans that touch or overlap, and yield them in order.
+
+    A bracket or quotation mark without a counterpart, as in ``((page 12)``, stays a span by itself, unless it is inside
+    a longer span.
+    """
     merged: list[Span] = []
     inside: set[int] = set()
     for start, end in sorted(spans):
@@ -186,13 +193,13 @@ def merge_spans(spans: Iterable[Span], text: str) -> Iterator[Span]:
 
 
 INVENTED = regex.compile(f"{KINDS['placeholder in braces']}|{KINDS['tag']}|{KINDS['directive']}|{KINDS['link']}")
-"""A translation has no match of this unless its source has it."""
+"""A placeholder, tag, directive or link, which a translation has only if its source has it."""
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:
     """Return whether a translation has each value of its source, and no other placeholder, tag or link.
 
-    A value that touches another letter or digit, and so has become part of something longer, does not count.
+    A value does not count if a letter or digit beside it makes it a part of a longer word or number.
     """
     for value in sorted(values, key=len, reverse=True):
         start = next(find_value_positions(value, translation), None)
@@ -203,11 +210,11 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
 
 
 def find_value_positions(value: str, text: str) -> Iterator[int]:
-    """Yield each position at which a text has a value that touches no other letter or digit.
+    """Yield each position at which a text has a value, if no letter or digit beside it makes the value longer.
 
-    A pattern of the whole value would take cubic time if the value repeats itself.
+    The search starts at the first character, because a pattern of a whole repetitive value would take cubic time.
     """
-    before, after = (_like(character) for character in (value[0], value[-1]))
+    before, after = (_same_kind_pattern(character) for character in (value[0], value[-1]))
     is_longer = regex.compile(after)
     for match in regex.finditer(f"(?<!{before}){regex.escape(value[0])}", text):
         start = match.start()
@@ -215,11 +222,14 @@ def find_value_positions(value: str, text: str) -> Iterator[int]:
             yield start
 
 
-def _like(character: str) -> str:
-    return r"\d" if character.isdecimal() else "[A-Za-z]" if character.isascii() and character.isalpha() else r"(?!)"
+def _same_kind_pattern(character: str) -> str:
+    """Return a pattern of all digits for a digit, of ASCII letters for an ASCII letter, and of nothing for others."""
+    if character.isdecimal():
+        return r"\d"
+    return "[A-Za-z]" if character.isascii() and character.isalpha() else r"(?!)"
 
 
-SAME_SIGNS = str.maketrans("−٪", "-%")
+EQUAL_SYMBOLS = str.maketrans("−٪", "-%")
 
 
 class Replacement(NamedTuple):
@@ -228,7 +238,7 @@ class Replacement(NamedTuple):
     source: str
     target: str
     is_number: bool
-    """Whether the placeholder is one for plain numbers."""
+    """Whether the placeholder is a number placeholder."""
 
 
 class SharedValue(NamedTuple):
@@ -237,7 +247,7 @@ class SharedValue(NamedTuple):
     source: Span
     target: Span
     is_number: bool
-    """Whether it gets a placeholder for numbers."""
+    """Whether it gets a number placeholder."""
 
 
 def shared_values(
@@ -247,8 +257,8 @@ def shared_values(
 
     Args:
         texts: The source and the target.
-        finders: For the source and for the target, a function that returns the spans of a text's values.
-        replacements: Words that count as values, too, unless they lie inside one. Each occurs once on its side.
+        finders: Functions that return the spans of the values of a source and of a target.
+        replacements: Words that count as values, too, unless they are inside a value. Each occurs once on its side.
     """
     source, target = texts
     sources = _spans_by_key(source, finders[0](source), [words.source for words in replacements])
@@ -268,27 +278,27 @@ def shared_values(
 def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
     """Map the key of each value to the spans of all equal values, and the index of each word to its span.
 
-    A word that overlaps a value is left out.
+    A word that overlaps a value is skipped.
     """
-    keyed: list[tuple[Span, str | int]] = [(span, _key(text[slice(*span)])) for span in spans]
+    keyed: list[tuple[Span, str | int]] = [(span, _value_key(text[slice(*span)])) for span in spans]
     for index, word in enumerate(words):
         start = text.index(word)
         keyed.append(((start, start + len(word)), index))
     by_key = defaultdict(list)
     end = 0
     for span, key in sorted(keyed, key=lambda item: (item[0][0], -item[0][1])):
-        if span[0] >= end:  # a word may lie inside a value, also at its beginning
+        if span[0] >= end:  # a word may be inside a value, also at its start
             by_key[key].append(span)
             end = span[1]
     return by_key
 
 
-def _key(value: str) -> str:
-    """Return a key that is the same for equal values: those with the same numbers, and the same text around them.
+def _value_key(value: str) -> str:
+    """Return a key that equal values share. They have the same numbers, and the same text around these.
 
-    A currency or other sign may stand before or after a number, and spaces are ignored.
+    Spaces are ignored, and so is the order of symbols and numbers: $5 equals 5 $.
     """
     digits = (part for _, digits in find_numbers(value) for part in digits)
-    text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(SAME_SIGNS)
+    text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(EQUAL_SYMBOLS)
     has_letters = any(map(str.isalpha, text))
     return " ".join([*digits, text if has_letters else "".join(sorted(text))])

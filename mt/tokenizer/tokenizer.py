@@ -39,7 +39,7 @@ LANGUAGE_TOKEN = re.compile(r">>([^<>\s]+)<<")
 et al. 2017), as MarianMT's models have it. Group 1 is the language."""
 MIN_TEXTS_FOR_THREADS = 500
 FIRST_SYMBOL = 0x10F100
-"""The first of the private-use characters that stand for symbols."""
+"""The first of the private-use characters that stand for user-defined symbols."""
 
 
 class TokenSpan(NamedTuple):
@@ -100,14 +100,13 @@ class Tokenizer:
 
     @cached_property
     def languages(self) -> list[str]:
-        """The target languages that the vocabulary has tokens for."""
+        """The target languages with a token in the vocabulary."""
         return [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, self._subwords) if match]
 
     def towards(self, language: str) -> "Tokenizer":
-        """Return the tokenizer that puts the token of a target language in front of each source, or none if there is
-        no such token.
+        """Return a tokenizer that adds the token of a target language to the start of each source, if there is one.
 
-        A MarianMT model may have the token with another code: ``fra`` for ``fr``. The pieces are shared with this
+        The token of a MarianMT model may have another code: ``fra`` for ``fr``. The vocabulary is shared with this
         tokenizer, because a model may have a hundred languages.
         """
         codes = [code for code in self.languages if code == language]
@@ -123,7 +122,7 @@ class Tokenizer:
         return len(self._subwords)
 
     def normalize(self, text: str) -> str:
-        """Return a text as it is before it is cut, without ▁ at the starts of words."""
+        """Return a text as normalized before segmentation, without ▁ at the starts of words."""
         return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
 
     def hide_symbols(self, text: str) -> str:
@@ -139,7 +138,7 @@ class Tokenizer:
         return text
 
     def has_subword(self, text: str) -> bool:
-        """Return whether a text is a subword, other than a control piece or a byte."""
+        """Return whether a text is a subword that is neither a control token nor a byte."""
         return text in self.scores
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -151,41 +150,40 @@ class Tokenizer:
         split, kind = list(map(self._split_language, texts)), str if self.vocabulary else int
         readable = [text for _, text in split]
         if len(texts) < MIN_TEXTS_FOR_THREADS:
-            # For a list, SentencePiece starts threads, for which few texts would wait.
+            # For a list, SentencePiece starts threads, which takes longer than to encode a few texts.
             rows = [self._processor.encode(text, out_type=kind) for text in readable]
         else:
             rows = self._processor.encode(readable, out_type=kind)
-        own = map(self._to_ids, rows) if self.vocabulary else rows
-        return [self._language_token(code, tokens) + tokens for (code, _), tokens in zip(split, own, strict=True)]
+        ids = map(self._to_ids, rows) if self.vocabulary else rows
+        return [self._language_token(code, tokens) + tokens for (code, _), tokens in zip(split, ids, strict=True)]
 
     def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
-        """Return the tokens of each text like ``encode``, with their positions in it."""
+        """Return the tokens of ``encode`` of each text, with their positions in the text."""
         spans = []
         for language, text in map(self._split_language, texts):
-            # One by one: a list starts threads, and takes five times as long for a thousand texts.
+            # A call for each text: for a list of a thousand, the threads take five times as long.
             mapping = self._processor.encode(text, return_type="offset_mapping")
             shift = sum(map(len, language))
             tokens = self._to_ids(mapping["pieces"]) if self.vocabulary else mapping["ids"]
-            own = [
+            text_spans = [
                 TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
                 for token, (start, end) in zip(tokens, mapping["offsets"], strict=True)
             ]
-            tokens = self._language_token(language, own)
-            spans.append([*(TokenSpan(token, 0, shift) for token in tokens), *own])
+            tokens = self._language_token(language, text_spans)
+            spans.append([*(TokenSpan(token, 0, shift) for token in tokens), *text_spans])
         return spans
 
     def sampler(self, sampling: float) -> SubwordSampler:
-        """Return a sampler of other ways to cut sentences, which leaves out each merge of BPE with probability
-        ``sampling``.
+        """Return a sampler of segmentations by BPE-dropout, which skips each merge with probability ``sampling``.
 
-        CUTS ways to cut a word are drawn once and for all, and each occurrence of the word takes one of them.
+        SEGMENTATIONS_PER_WORD segmentations of a word are drawn once, and each occurrence of the word gets one of them.
         """
         return SubwordSampler(self._subwords, self.scores, sampling)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.
+        """Return the text of each row. PAD, BOS and EOS have no text, and invalid UTF-8 becomes U+FFFD.
 
-        The text can contain line breaks, because a row can spell any byte.
+        The text can contain line breaks, because a row can have any byte.
         """
         if self.vocabulary:
             names = [[self._subwords[token] for token in row if token not in self.vocabulary.special] for row in ids]
@@ -206,7 +204,7 @@ class Tokenizer:
         return list(tokens[:1]) if has_language else self.prefix
 
     def _split_language(self, text: str) -> tuple[list[str], str]:
-        """Return the language token at the start of a text, if it is in the vocabulary, and the rest."""
+        """Return the language token at the start of a text, if it is in the vocabulary, and the rest of the text."""
         text = UNDECODABLE.sub("\ufffd", text)
         match = LANGUAGE_TOKEN.match(text) if self.vocabulary else None
         if match is None or match[0] not in self._ids:
@@ -214,7 +212,7 @@ class Tokenizer:
         return [match[0]], text[match.end() :]
 
     def _language_token(self, language: list[str], pieces: Sequence[object]) -> list[int]:
-        """Return the language token of a text or, if it has none, the tokenizer's own in front of any pieces."""
+        """Return the language token of a text or, if it has none and has tokens, that of the tokenizer."""
         return list(map(self._ids.__getitem__, language)) or (self.prefix if pieces else [])
 
     def _to_ids(self, subwords: Sequence[str]) -> list[int]:

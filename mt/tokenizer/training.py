@@ -1,8 +1,7 @@
-"""Trains SentencePiece tokenizers on a corpus, and adds symbols and learned pieces to those of a base model.
+"""Trains SentencePiece tokenizers on a corpus, and adds symbols and learned tokens to those of a base model.
 
-The added pieces are the most frequent words that the old tokenizer cuts. A BPE model needs their beginnings, too,
-because it merges their tokens from left to right. Words that do not begin like a new piece are cut as before. Old
-pieces keep their ids.
+The added tokens are the most frequent words that the old tokenizer splits. A BPE model needs their prefixes, too,
+because it merges tokens from left to right. Words without such a prefix are split as before. Old tokens keep their ids.
 """
 
 import io
@@ -29,17 +28,17 @@ if TYPE_CHECKING:
     import datasets  # takes a second to import
 
 MAX_TRAINING_SENTENCES = 1_000_000
-"""Maximum number of sentences that a tokenizer is trained on. More hardly change a vocabulary, so that many of a larger
-corpus are drawn."""
+"""Maximum number of training sentences of a tokenizer, a random sample of the corpus. More hardly change a
+vocabulary."""
 MAX_TRAINING_CHARACTERS = 100_000_000
 """Maximum number of characters of these sentences, both sides together."""
 MAX_CHARACTERS_WITHOUT_SPACES = 10_000_000
-"""The same if one of the languages has no spaces between words. To SentencePiece a sentence is one word then, and it
-takes up to 100 bytes of memory for each character."""
+"""The same if one of the languages has no spaces between words. Then, a sentence is one word for SentencePiece, which
+takes up to 100 bytes of memory per character."""
 
 WORD = regex.compile(r"[\p{L}\p{M}]+")
 UNIGRAM_BONUS = 0.1
-"""How much more likely a piece of a unigram model is than its parts together, for each of them, as a logarithm."""
+"""The log probability of a new token of a unigram model is that of its parts plus this bonus for each part."""
 
 
 def train_tokenizers(
@@ -50,31 +49,33 @@ def train_tokenizers(
     placeholders: Sequence[str] = (),
     base: TokenizerPair | None = None,
 ) -> TokenizerPair:
-    """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says; or extend
-    those of ``base`` in the same way.
+    """Train one tokenizer on both sides of the training pairs if ``config.joint`` is true, else one on each side; or
+    extend those of ``base`` in the same way.
 
-    The target languages of several ``directions`` get tokens. ``seed`` determines the sample of a corpus with more than
-    MAX_TRAINING_SENTENCES sentences or MAX_TRAINING_CHARACTERS characters. For the other arguments and errors see
-    ``train_tokenizer``.
+    If there are several ``directions``, each target language gets a token. ``seed`` determines the sample of a corpus
+    with more than MAX_TRAINING_SENTENCES sentences or MAX_TRAINING_CHARACTERS characters. For the other arguments and
+    errors see ``train_tokenizer``.
     """
     sources, targets = (list(dict.fromkeys(side)) for side in zip(*directions, strict=True))
-    both, told = sources + targets, targets if len(directions) > 1 else ()
+    both, with_token = sources + targets, targets if len(directions) > 1 else ()
     max_characters = MAX_TRAINING_CHARACTERS if base or all(map(writes_spaces, both)) else MAX_CHARACTERS_WITHOUT_SPACES
-    rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
+    rows = _sample_rows(
+        pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed
+    )
     source, target = (texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
         sentences = chain(source, target)
         if base:
             tokenizer = extend_tokenizer(base.source, sentences, config)
         else:
-            tokenizer = train_tokenizer(sentences, both, config, placeholders, told)
+            tokenizer = train_tokenizer(sentences, both, config, placeholders, with_token)
         return TokenizerPair(tokenizer, tokenizer)
     if base:
         return TokenizerPair(
             extend_tokenizer(base.source, source, config), extend_tokenizer(base.target, target, config)
         )
     return TokenizerPair(
-        train_tokenizer(source, sources, config, placeholders, told),
+        train_tokenizer(source, sources, config, placeholders, with_token),
         train_tokenizer(target, targets, config, placeholders),
     )
 
@@ -105,7 +106,7 @@ def train_tokenizer(
     failures: list[BaseException] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_keeping_failures(sentences, failures),
+            sentence_iterator=_record_failures(sentences, failures),
             model_writer=model,
             model_type=config.kind,
             vocab_size=config.vocabulary_size,
@@ -130,12 +131,12 @@ def train_tokenizer(
     except RuntimeError as error:
         if failures:
             raise failures[0] from None
-        raise InputError(_explanation(str(error), config.vocabulary_size)) from error
+        raise InputError(_explain_error(str(error), config.vocabulary_size)) from error
     return Tokenizer(model.getvalue())
 
 
-def _sample(pairs: "datasets.Dataset", max_pairs: int, max_characters: int, seed: int) -> np.ndarray | None:
-    """Return the rows of a sample of the pairs, ascending; None for all rows."""
+def _sample_rows(pairs: "datasets.Dataset", max_pairs: int, max_characters: int, seed: int) -> np.ndarray | None:
+    """Return the ascending row indices of a sample of the pairs; None for all rows."""
     rows = None
     if len(pairs) > max_pairs:
         rows = np.sort(generator(seed, "tokenizer").choice(len(pairs), max_pairs, replace=False))
@@ -152,9 +153,9 @@ def _sample(pairs: "datasets.Dataset", max_pairs: int, max_characters: int, seed
     return kept if rows is None else rows[kept]
 
 
-def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """Yield the sentences. Add the exception that stops them, such as an interruption or a full disk, to ``failures``,
-    because SentencePiece turns it into a RuntimeError."""
+def _record_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
+    """Yield the sentences, and append an exception that they raise, such as an interruption or a full disk, to
+    ``failures``. SentencePiece turns it into a RuntimeError."""
     try:
         yield from sentences
     except GeneratorExit:
@@ -164,8 +165,8 @@ def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -
         raise
 
 
-def _explanation(message: str, size: int) -> str:
-    """Return SentencePiece's error message in terms of our config."""
+def _explain_error(message: str, size: int) -> str:
+    """Return an error message of SentencePiece in terms of our settings."""
     if too_high := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return (
             f"tokenizer.vocabulary_size={size} is more than the training text supports: "
@@ -223,7 +224,8 @@ def extend_tokenizer(tokenizer: Tokenizer, sentences: Iterable[str], config: Tok
 
 
 def learn_pieces(tokenizer: Tokenizer, sentences: Iterable[str], count: int) -> dict[str, float]:
-    """Return up to ``count`` new pieces with their scores, the most frequent first. Symbols are no words."""
+    """Return up to ``count`` new tokens with their scores, the most frequent first. User-defined symbols are
+    skipped."""
     words = Counter(word for text in sentences for word in WORD.findall(tokenizer.hide_symbols(text)))
     scores = dict(tokenizer.scores)
     pieces: dict[str, float] = {}
@@ -235,7 +237,7 @@ def learn_pieces(tokenizer: Tokenizer, sentences: Iterable[str], count: int) -> 
         for end in range(2, len(parts) + 1):
             text = "".join(parts[:end])
             if len(pieces) < count and text not in scores and WORD.fullmatch(text.lstrip("▁")):
-                # Merges of BPE come after all old ones. Of a unigram model, the likelier segmentation is taken.
+                # BPE makes the new merges after all old ones. A unigram model chooses the likeliest segmentation.
                 likelihood = sum(scores[part] for part in parts[:end]) + UNIGRAM_BONUS * end
                 scores[text] = pieces[text] = likelihood if is_sum else lowest - len(pieces) - 1
     return pieces

@@ -1,4 +1,4 @@
-"""Glossaries in tables, and the one message for a bad one."""
+"""Reading glossaries from tables, and the messages on invalid ones."""
 
 import gzip
 
@@ -28,7 +28,7 @@ def write(tmp_path, name, content):
         ("a.csv", "Acme,Acme\n", {"Acme": ("Acme",)}),
     ],
 )
-def test_what_a_glossary_holds(tmp_path, name, content, terms, caplog):
+def test_read_terms_accepts_tables_with_any_separator(tmp_path, name, content, terms, caplog):
     assert read_terms(write(tmp_path, name, content), "en", "fr") == terms
     assert not caplog.records
 
@@ -41,7 +41,7 @@ def test_what_a_glossary_holds(tmp_path, name, content, terms, caplog):
         ("a.csv", "station = gare\nAcme\nAcme Cloud\n", "commas"),
     ],
 )
-def test_one_warning_tells_that_terms_without_a_second_column_stay(tmp_path, caplog, name, content, separators):
+def test_read_terms_warns_of_missing_second_column(tmp_path, caplog, name, content, separators):
     path = write(tmp_path, name, content)
     terms = read_terms(path, "en", "fr")
     assert all(forms == (term,) for term, forms in terms.items())
@@ -56,8 +56,8 @@ def test_one_warning_tells_that_terms_without_a_second_column_stay(tmp_path, cap
     [
         ("a.tsv", "dog\tchien\n\tchat\n", "line 2: the term is empty"),
         ("a.tsv", "dog\t|\n", "line 1: the translation is empty"),
-        ("a.tsv", "dog\tchien\ncat\n", "line 2: has one column, but the first line two or more"),
-        ("a.tsv", "dog\ncat\tchat\n", "line 2: has two or more, but the first line one column"),
+        ("a.tsv", "dog\tchien\ncat\n", "line 2: has one column, but the first line has two or more columns"),
+        ("a.tsv", "dog\ncat\tchat\n", "line 2: has two or more columns, but the first line has one column"),
         (
             "a.tsv",
             "dog\tchien\ndog\tchien\ndog\tcabot\n",
@@ -72,19 +72,19 @@ def test_one_warning_tells_that_terms_without_a_second_column_stay(tmp_path, cap
         ("a.csv", "dog;chien\n", "no ',' between its columns; .* for a glossary, begin the file with the line sep=;"),
         ("a.docx", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", b"PK\x03\x04 ...", "is a zip archive .*docx"),
-        ("a.tsv", "\n", "has no terms"),
-        ("a.json", "{}", "is in no known format; give a .tsv or .csv file"),
-        ("a.tbx", "<tbx><text>", "is in no known format"),
+        ("a.tsv", "\n", "the glossary has no terms"),
+        ("a.json", "{}", r"unknown format \(begins with '{}'\); give a .tsv or .csv file"),
+        ("a.tbx", "<tbx><text>", "unknown format"),
     ],
 )
-def test_a_bad_glossary_gets_one_message(tmp_path, name, content, message):
+def test_read_terms_reports_invalid_files(tmp_path, name, content, message):
     path = write(tmp_path, name, content)
     with pytest.raises(InputError, match=message) as error:
         read_terms(path, "en", "fr")
     assert path in str(error.value)
 
 
-def test_no_glossary_and_a_missing_one(tmp_path):
+def test_read_terms_without_file(tmp_path):
     assert read_terms(None, "en", "fr") == {}
     with pytest.raises(InputError, match=r"none\.tsv: no such file"):
         read_terms(str(tmp_path / "none.tsv"), "en", "fr")

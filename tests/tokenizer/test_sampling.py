@@ -81,7 +81,7 @@ def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert BPE.decode(once) == texts
     # What was drawn before is remembered, and changes nothing. Nor does what is forgotten.
     assert samples(forward[::-1], 3) == once
-    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_CUTS", 10)
+    monkeypatch.setattr("mt.tokenizer.sampling.MAX_CACHED_SEGMENTATIONS", 10)
     assert samples(forward, 3) == once
     assert samples(forward[::-1], 7) == once
     assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5

@@ -15,7 +15,7 @@ from mt.core.errors import InputError, Interrupted
 from mt.storage import vocabulary
 from mt.text.placeholders import PLACEHOLDER, all_placeholders, count_placeholders, placeholder
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
-from mt.tokenizer.training import _sample, train_tokenizer, train_tokenizers
+from mt.tokenizer.training import _sample_rows, train_tokenizer, train_tokenizers
 from tests.tokenizer.samples import samples_of
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
@@ -270,7 +270,7 @@ def test_a_tokenizer_is_trained_on_a_bounded_sample():
     characters = [len(source) + len(target) for source, target in zip(lines, lines[::-1], strict=True)]
 
     def sampled(most: int, most_characters: int, seed: int = 1) -> list[int]:
-        rows = _sample(pairs, most, most_characters, seed)
+        rows = _sample_rows(pairs, most, most_characters, seed)
         return list(range(400)) if rows is None else rows.tolist()
 
     assert sampled(400, sum(characters)) == list(range(400))
