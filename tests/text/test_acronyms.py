@@ -4,7 +4,7 @@ from mt.text.acronyms import Acronyms
 from tests import languages
 
 
-def test_acronyms_and_their_exceptions():
+def test_acronyms_are_values_unless_translated_or_frequent():
     pairs = [("The TV is on.", "Der Fernseher ist an.")] * 2 + [("NASA is not old.", "Die NASA ist alt.")] * 2
     learned = Acronyms.learn(lambda: iter(pairs), "en")
     assert learned == {"translated_capitals": ["NOT", "TV"]}

@@ -29,7 +29,7 @@ BRACKETS = ["(", ")", "[", "]", "“", "”", '"', "«", "»", '("', '")', "*"]
         (["x", "x"], {}),
     ],
 )
-def test_which_brackets_belong_together(values, pairs):
+def test_bracket_pairs(values, pairs):
     assert bracket_pairs(values) == pairs
 
 
@@ -42,7 +42,7 @@ def test_which_brackets_belong_together(values, pairs):
         ("<a> b", "b a", [(0, 1, 2, 3), (2, 3, 0, 1)], "b <a>"),
     ],
 )
-def test_brackets_follow_their_words(source, translation, links, expected):
+def test_insert_brackets_follows_word_links(source, translation, links, expected):
     """In the table, < and > are the brackets' placeholders."""
     opening, closing = MARKS[:2]
     masked = source.replace("<", opening).replace(">", closing)
@@ -57,7 +57,7 @@ def test_brackets_follow_their_words(source, translation, links, expected):
     inserted=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(BRACKETS)), max_size=8),
     data=st.data(),
 )
-def test_each_bracket_comes_back_once_and_pairs_keep_what_is_inside(words, translation, inserted, data):
+def test_insert_brackets_keeps_each_bracket_and_the_content_of_pairs(words, translation, inserted, data):
     value = placeholder(20)
     words.insert(data.draw(st.integers(0, len(words))), value)
     translation.insert(data.draw(st.integers(0, len(translation))), value)
@@ -92,7 +92,7 @@ def test_each_bracket_comes_back_once_and_pairs_keep_what_is_inside(words, trans
         ("the (dog", [("", "")]),
     ],
 )
-def test_of_a_pair_both_brackets_are_edges_or_none(line, edges):
+def test_edges_split_off_pairs_of_brackets_together(line, edges):
     rules = TextLayerDescription(rare_characters={"(": 0, ")": 0})
     tokenizer = languages.layer().tokenizers
     layer = TextLayer(rules, tokenizer, "en", "de")
@@ -110,7 +110,7 @@ def test_of_a_pair_both_brackets_are_edges_or_none(line, edges):
         ("y est-ce 3.", [(0, 1, 0, 1)], "y <est-ce> 3."),  # without a link of its own, b takes a whole word
     ],
 )
-def test_what_is_outside_of_brackets_stays_there(target, links, expected):
+def test_insert_brackets_keeps_punctuation_and_numbers_outside(target, links, expected):
     """In the table, < and > are the brackets' placeholders, and 3 is that of a value."""
     opening, closing, value = *MARKS[:2], placeholder(20)
     source = f"a {opening}b{closing} c {value}."

@@ -42,7 +42,7 @@ CAPITALS = st.text(st.one_of(st.sampled_from(ODD + " '-.3"), st.characters(max_c
         ("en", "‘The’ Old ǅ Town", "‘The’ old ǆ town"),
     ],
 )
-def test_small_letters_of_lines(language, text, small):
+def test_to_sentence_case(language, text, small):
     assert to_sentence_case(text, language) == small
 
 
@@ -54,7 +54,7 @@ def test_small_letters_of_lines(language, text, small):
 @example(text="ⅣⅤⅥⅦ ⒶⒷⒸ", language="en")
 @example(text="I\u0307STANBUL", language="tr")
 @settings(max_examples=300)
-def test_capitals_come_back(text, language):
+def test_to_uppercase_inverts_to_sentence_case(text, language):
     text = text.upper() if not text.isupper() else text
     assume(text.isupper())
     small = to_sentence_case(text, language)
@@ -63,7 +63,7 @@ def test_capitals_come_back(text, language):
 
 
 @pytest.mark.parametrize(("language", "last"), [("en", sys.maxunicode), ("tr", 0xFFFF)])
-def test_every_character_has_one_small_letter(language, last):
+def test_to_lowercase_keeps_the_length(language, last):
     for number in range(last + 1):
         one = chr(number)
         small = to_lowercase(one, language)
@@ -94,7 +94,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("case", "text"), [(case, text) for case, texts in CASES.items() for text in texts])
-def test_a_line_is_in_one_case_or_none(case, text):
+def test_detect_case(case, text):
     assert detect_case(text) is case
 
 
@@ -114,5 +114,5 @@ def test_a_line_is_in_one_case_or_none(case, text):
         ("en", "... ", [0, 4], "... "),
     ],
 )
-def test_sentences_begin_with_capitals(language, text, starts, expected):
+def test_capitalize_sentences(language, text, starts, expected):
     assert capitalize_sentences(text, starts, language) == expected

@@ -20,7 +20,7 @@ def corpus(*counts: tuple[int, str]) -> list[tuple[str, str]]:
     return [(line, f"x {line[-1]}") for count, line in counts for _ in range(count)]
 
 
-def test_the_first_word_tells_the_mark():
+def test_learn_final_marks_by_first_word():
     pairs = corpus(
         (50, "It is late."), (8, "It rains!"), (12, "How late is it?"), (2, "how nice!"), (11, "Where’s Ann?"),
         (MIN_SENTENCES - 1, "Who is it?"), (11, "«Hurrah» they cried!"), (6, "May I?"), (6, "May he come."),
@@ -31,7 +31,7 @@ def test_the_first_word_tells_the_mark():
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize(("open_ends", "is_learned"), [(5, True), (6, False)])
-def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learned):
+def test_learn_final_marks_needs_95_percent_of_pairs(side, open_ends, is_learned):
     pair = [("Late.", "Spät"), ("Late", "Spät.")][side]
     pairs = [*corpus((100 - open_ends, "It is late.")), *[pair] * open_ends]
     assert bool(learn_final_marks(pairs, "en")) == is_learned
@@ -54,7 +54,7 @@ def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learned)
         *((f"it is late{end}", "") for end in (".", "!", "?", "…", ":", ",", ")", '"', "”", "。", " -", "%", "?!")),
     ],
 )
-def test_only_an_open_end_gets_a_mark(text, mark):
+def test_choose_final_mark(text, mark):
     assert choose_final_mark(text, MARKS, "en") == mark
 
 
@@ -75,12 +75,12 @@ def test_only_an_open_end_gets_a_mark(text, mark):
         ("", ""),
     ],
 )
-def test_a_translation_loses_one_mark(translation, kept):
+def test_span_without_final_mark(translation, kept):
     start, end = span_without_final_mark(translation)
     assert translation[start:end] == kept
 
 
-def test_words_are_compared_in_small_letters_of_their_language():
+def test_first_word_is_lowercase():
     assert first_word("“İYİ MİSİN", "tr") == "iyi" and first_word("IŞIK", "tr") == "ışık"
     assert first_word("1 + 2", "en") == ""
 
@@ -102,18 +102,18 @@ def layer(**rules: object) -> TextLayer:
         ("the dog", ["the dog?"], ["the dog?"], "the dog"),
     ],
 )
-def test_the_layer_gives_the_model_a_mark_and_takes_it_back(line, texts, translations, restored):
+def test_layer_adds_final_punctuation_and_removes_it(line, texts, translations, restored):
     segments = layer().segment(line)
     assert [segment.text for segment in segments] == texts
     assert "".join(map(layer().restore, segments, translations)) == restored
 
 
-def test_no_mark_where_a_sentence_is_cut_because_of_its_items():
+def test_continued_segments_get_no_final_punctuation():
     line = "see " + " ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
     segments = layer().segment(line)
     assert [segment.added_punctuation for segment in segments] == ["", "."]
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
 
 
-def test_pairs_for_training_and_scores_stay_as_they_are():
+def test_prepare_pair_adds_no_final_punctuation():
     assert layer().prepare_pair("a dog went", "ein Hund ging") == ("a dog went", "ein Hund ging")

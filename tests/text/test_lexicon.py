@@ -12,7 +12,7 @@ SIDES = [st.lists(st.sampled_from(side), max_size=5).map(" ".join) for side in (
 
 
 @given(st.lists(st.tuples(*SIDES), max_size=40), st.integers(1, 4))
-def test_words_translate_each_other_if_each_is_the_others_most_frequent_companion(pairs, times):
+def test_lexicon_has_mutual_best_matches_by_dice(pairs, times):
     pairs = pairs * times
     found = Lexicon(pairs)
     inside = [(set(lexicon_words(source.lower())), set(lexicon_words(target.lower()))) for source, target in pairs]
@@ -46,7 +46,7 @@ def learned() -> Lexicon:
     return Lexicon(fillers + [("Ba de", "Lu na")] * 4 + [("ba", "lu"), ("de", "na"), *[("Öko's fi", "pe")] * 5])
 
 
-def test_words_are_found_as_they_are_written_and_only_where_they_stand_once():
+def test_matching_pairs_occur_once_and_keep_their_casing():
     found = learned()
     assert len(found) == 3
     assert found.matching_pairs("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
@@ -66,12 +66,12 @@ def test_words_are_found_as_they_are_written_and_only_where_they_stand_once():
     assert found.matching_pairs("ba", "") == found.matching_pairs("ko", "ti") == found.matching_pairs("", "") == []
 
 
-def test_nothing_is_learnt_of_nothing():
+def test_lexicon_of_pairs_without_words_is_empty():
     for pairs in ([], [("", "")], [("1 2", "1 2")] * 9, [("ba", "")] * 9):
         assert len(Lexicon(pairs)) == 0
 
 
-def test_only_so_many_pairs_are_read(monkeypatch):
+def test_lexicon_reads_a_limited_number_of_pairs(monkeypatch):
     monkeypatch.setattr(lexicon, "MAX_COUNTED_PAIRS", 100)
     read = []
 
@@ -84,7 +84,7 @@ def test_only_so_many_pairs_are_read(monkeypatch):
     assert len(read) == 10
 
 
-def test_where_words_touch_two_characters_are_a_word():
+def test_lexicon_of_languages_without_spaces():
     pairs = [("the red dog", "红狗在海边"), ("a red cat", "我的红猫"), ("the dog's boat", "狗船")]
     pairs += [("boat", "看小船了"), ("the boat", "小船"), ("boats", "大船")] * 3 + [("ko", "去山")] * 1000
     found = Lexicon(pairs)
@@ -96,7 +96,7 @@ def test_where_words_touch_two_characters_are_a_word():
     assert mixed.matching_pairs("Berg", "看Berg船") == [("Berg", "Berg")]
 
 
-def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out():
+def test_lexicon_skips_words_in_over_one_percent_of_pairs():
     found = Lexicon([("ba", "lu")] * 20 + [("de", "na")] * 21 + [("fi", "pe")] * 4 + [(" ", " ")] * 1955)
     assert [found.matching_pairs(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [
         [("ba", "lu")],
@@ -106,6 +106,6 @@ def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out():
 
 
 @given(st.integers(0, 99))
-def test_single_words_keep_their_translations_and_final_punctuation(seed):
+def test_reduce_to_word_keeps_translation_and_final_punctuation(seed):
     pair = lexicon.reduce_to_word("a ba?", "a lu ?", [("ba", "lu")], np.random.default_rng(seed))
     assert pair in [("ba?", "lu ?"), ("Ba?", "Lu ?")]

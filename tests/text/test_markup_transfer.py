@@ -139,18 +139,18 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), EXAMPLES)
-def test_examples(line, translation, pairs, expected):
+def test_transfer_markup(line, translation, pairs, expected):
     coded = coded_markup(line, "html")
     assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
 
-def test_an_unchanged_translation_is_the_line_whatever_the_links_say():
+def test_transfer_markup_to_unchanged_text_is_the_line():
     coded = coded_markup("<p>ba</p><p>fi <b>ba</b></p>", "html")
     assert transfer_markup(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
 
 
 @pytest.mark.parametrize(("span", "borders"), [((5, 9), ["/i", "/b"]), ((0, 5), ["b", "i"])])
-def test_elements_that_are_cut_stay_nested(span, borders):
+def test_transfer_markup_keeps_split_elements_nested(span, borders):
     cut = coded_markup("a <b>b <i>c d</i> e</b> f", "xml").split([span], with_ends=True)[1]
     words = _text(cut).split()
     target = " ".join(words[::-1])
@@ -174,7 +174,7 @@ XML_EXAMPLES = [
 
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), XML_EXAMPLES)
-def test_xml_examples(line, translation, pairs, expected):
+def test_transfer_markup_of_xml(line, translation, pairs, expected):
     coded = coded_markup(line, "xml")
     assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
@@ -210,13 +210,13 @@ def test_xml_examples(line, translation, pairs, expected):
         ("html", "a <br clear=all/> b <b/> c <a href=x/>d</a>", "a  b  c d"),
     ],
 )  # fmt: skip
-def test_text(kind, line, text):
+def test_text_to_translate(kind, line, text):
     coded = coded_markup(line, kind)
     assert _text(coded) == text
     assert coded_markup(_unmoved(coded), kind) == coded
 
 
-def test_a_line_remains_one_line():
+def test_transfer_markup_escapes_line_breaks():
     coded = coded_markup("&#10;a<b>&#13;&#10;</b>b&#xA;", "html")
     links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(3, 4, 2, 3)]
     assert _placed(coded, "A\nB", links) == "&#10;A<b>&#10;</b>B&#10;"
@@ -324,34 +324,9 @@ def _parents(text):
     return parents
 
 
-@pytest.mark.parametrize("kind", ["html", "xml"])
-@pytest.mark.parametrize(
-    "line",
-    [
-        "a<b> <x/> </b>c",
-        "a <b> <i> </i> <x/></b> <x/> <b></b>c",
-        "  <b> <i>  </i> </b> <x/> ",
-        "a<b> c</b> <i>d </i>e<x/>f <b>g<i> </i></b>",
-        "un<b>be</b>liev<x/>able<b></b>, <i>(yes</i>)",
-        "漢<b>字</b><x/>漢",
-    ],
-)
-def test_identity_with_much_white_space(line, kind):
-    assert _unmoved(coded_markup(line, kind)) == line
-
-
-def test_void_and_self_closing_elements_have_no_closing_tag():
-    def partners(line, kind):
-        return [code.partner for code in coded_markup(line, kind).codes]
-
-    assert partners("<b><b/>a</b>", "html") == partners("<b><b/>a</b>", "xml") == [2, None, 0]
-    assert partners("<b c=d/>a</b>", "html") == partners("<br>a</br>", "xml") == [1, 0]
-    assert partners("<br>a</br>", "html") == [None, None]
-
-
 @given(st.data())
 @pytest.mark.parametrize("kind", ["html", "xml"])
-def test_identity(kind, data):
+def test_transfer_markup_keeps_markup_of_unmoved_words(kind, data):
     line = data.draw(lines(kind))
     coded = coded_markup(line.written, kind)
     assert _unmoved(coded) == line.expected
@@ -369,7 +344,7 @@ def test_identity(kind, data):
 
 @given(st.data())
 @pytest.mark.parametrize("kind", ["html", "xml"])
-def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
+def test_transfer_markup_keeps_the_parent_of_each_tag(kind, data):
     line = data.draw(lines(kind))
     source = coded_markup(line.written, kind)
     translation, links = data.draw(translations(_text(source)))
@@ -386,7 +361,7 @@ def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
 
 
 @given(st.data())
-def test_white_space_is_only_added_next_to_points(data):
+def test_transfer_markup_adds_whitespace_beside_standalone_tags_only(data):
     line = data.draw(lines("xml"))
     coded = coded_markup(line.written, "xml")
     translation, links = data.draw(translations(_text(coded)))
@@ -403,107 +378,6 @@ def test_white_space_is_only_added_next_to_points(data):
             beside = text[:index].rstrip()[-1:] + text[index:].lstrip()[:1]
             assert character == POINT or (character == " " and POINT in beside)
     assert expected == ""
-
-
-@given(st.data())
-def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
-    line = data.draw(lines("html"))
-    coded = coded_markup(line.written, "html")
-    words = data.draw(st.lists(st.sampled_from(["un", "deux", "trois", "été"]), max_size=6))
-    translation = " ".join(words)
-    borders = [match.span() for match in re.finditer(r"\S+", translation)]
-    sources = [match.span() for match in re.finditer(r"\w+", _text(coded))]
-    links = []
-    if sources and words:
-        pairs = data.draw(st.lists(st.tuples(st.sampled_from(sources), st.sampled_from(borders))))
-        links = [AlignmentLink(*source, *target) for source, target in pairs]
-    result = transfer_markup(coded, translation, links)
-    blanks = (code.separates or (code.partner is None and code.back[:3] != "<b ") for code in result.codes)
-    tags = (code._replace(back=" " * blank) for code, blank in zip(result.codes, blanks, strict=True))
-    found = [word for word in result._replace(codes=tuple(tags)).written().split() if word.isalpha() and len(word) > 1]
-    assume("".join(found) == "".join(words))  # no element got a copy of its words
-    assert found == words
-
-
-def _smallest_span(links, start, end):
-    """Start and end of the target characters that are linked to the source characters from start to end."""
-    linked = [link for link in links if link.source_start < end and start < link.source_end]
-    return (min(link.target_start for link in linked), max(link.target_end for link in linked)) if linked else None
-
-
-@st.composite
-def nested_words(draw):
-    """A line of words in elements, the elements' numbers by parent, and the words' positions in the text of each."""
-    text, line, spans, parents = "", "", {}, {}
-
-    def content(depth, parent):
-        nonlocal text, line
-        for _ in range(draw(st.integers(1, 3))):
-            line, text = line + " " * bool(text), text + " " * bool(text)
-            if depth and draw(st.booleans()):
-                number, start = len(parents), len(text)
-                parents[number] = parent
-                # The blank in front of the element's first word is written in front of the element.
-                line += f"<x i='{number}'>"
-                first(depth, number)
-                spans[number] = start, len(text)
-                line += "</x>"
-            else:
-                word()
-
-    def first(depth, parent):
-        word()
-        if draw(st.booleans()):
-            content(depth - 1, parent)
-
-    def word():
-        nonlocal text, line
-        line, text = line + f"w{len(text)}", text + f"w{len(text)}"
-
-    content(3, -1)
-    return line, text, spans, parents
-
-
-@given(nested_words(), st.data())
-def test_elements_span_their_words(nested, data):
-    """Rule 2 and 3, in the cases in which siblings do not overlap. The words of a translation are the text's, moved."""
-    line, text, spans, parents = nested
-    coded = coded_markup(line, "xml")
-    assert _text(coded) == text
-    sources = [match.span() for match in re.finditer(r"\S+", text)]
-    moved = data.draw(st.permutations(sources)) if data.draw(st.booleans()) else sources
-    translation, links = "", []
-    for start, end in moved:
-        translation += " " * bool(translation)
-        if data.draw(st.integers(0, 5)):
-            links.append(AlignmentLink(start, end, len(translation), len(translation) + end - start))
-        translation += text[start:end]
-    result = _placed(coded, translation, links)
-    if not links:
-        return
-    root = etree.fromstring(f"<x i='-1'>{result}</x>")
-    assume("".join(root.itertext()) == translation)  # no element got a copy of its words
-    spans[-1] = 0, len(text)
-    targets = {number: _smallest_span(links, *span) for number, span in spans.items()}
-    targets[-1] = 0, len(translation)
-    certain = {-1}  # the elements whose span rule 2 alone determines
-    for number in sorted(parents):
-        parent = parents[number]
-        if spans[number] == spans[parent]:
-            targets[number] = targets[parent]
-        siblings = [targets[other] for other in parents if parents[other] == parent and other != number]
-        if parent not in certain or not targets[number]:
-            continue
-        start, end = targets[number]
-        # A sibling without a link may take a word of this one.
-        if all(other and (end <= other[0] or other[1] <= start) for other in siblings):
-            certain.add(number)
-            element = root.xpath(f"//x[@i='{number}']")[0]
-            assert "".join(element.itertext()) == translation[start:end]
-    for number in certain:  # siblings are in the order of their words
-        children = [int(element.get("i")) for element in root.xpath(f"//x[@i='{number}']/x")]
-        starts = [targets[child][0] for child in children if child in certain]
-        assert starts == sorted(starts)
 
 
 @st.composite
@@ -532,7 +406,7 @@ def trees(draw):
 
 
 @given(trees(), st.data())
-def test_elements_keep_their_text_whatever_the_links_say(tree, data):
+def test_transfer_markup_keeps_copied_text_in_its_element(tree, data):
     line, numbers = tree
     coded = coded_markup(line, "xml")
     text = _text(coded)
@@ -577,7 +451,7 @@ FRAGMENTS = [
 
 @example("<b><b>x</b>", "html", ("y", []))
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=15).map("".join), st.sampled_from(["html", "xml"]), st.data())
-def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
+def test_transfer_markup_of_malformed_lines(line, kind, data):
     source = coded_markup(line, kind)
     # Nothing moves if the words do not.
     assert coded_markup(_unmoved(source), kind) == source
@@ -609,7 +483,7 @@ def _has_all_tags(line, kind, number=100):
         ("<b> </b>", ""), ("<b>a</b> ", ""), ("<code>", ""), ("<script>", ""), ("<!-- -->", ""), ("</script>", ""),
     ],
 )  # fmt: skip
-def test_many_elements_take_linear_time_and_are_not_read_recursively(start, end):
+def test_many_elements_take_linear_time(start, end):
     def line(number):
         return start * number + "a" + end * number
 
@@ -637,6 +511,6 @@ def _large(start):
     ],
     ids=lambda line: line[:20],
 )
-def test_lines_that_are_almost_markup_take_linear_time(line):
+def test_incomplete_markup_takes_linear_time(line):
     """With the square of the length, it would take minutes."""
     assert _has_all_tags(line, "html") and _has_all_tags(line, "xml")

@@ -83,20 +83,20 @@ INVENTED = [
 
 
 @pytest.mark.parametrize(("languages", "source", "target", "invented"), INVENTED)
-def test_numbers_without_a_counterpart(languages: str, source: str, target: str, invented: list[float]) -> None:
+def test_invented_numbers(languages: str, source: str, target: str, invented: list[float]) -> None:
     source_language, target_language = languages.split("-")
     assert list(map(float, invented_numbers(source, target, (source_language, target_language)))) == invented
 
 
 @pytest.mark.parametrize("language", sorted({*map(base_language, num2words.CONVERTER_CLASSES)}))
-def test_numbers_in_words_of_all_languages(language: str) -> None:
+def test_invented_numbers_reads_number_words_of_all_languages(language: str) -> None:
     for number in (2, 14, 37, 99, 240):
         words = num2words.num2words(number, lang=NUM2WORDS_CODES.get(language, language))
         assert invented_numbers(f"- {words}!", f"{number}", (language, "en")) == [], words
         assert invented_numbers(f"- {words}!", f"{number + 1}", (language, "en")) == [number + 1], words
 
 
-def test_words_are_looked_up_only_for_numbers_that_are_not_in_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invented_numbers_spells_only_numbers_without_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up = []
     monkeypatch.setattr(numbers, "spelled_numbers", lambda *args: looked_up.append(args) or [])
     assert invented_numbers("5 of ten", "5", ("en", "fr")) == [] and not looked_up
@@ -104,13 +104,13 @@ def test_words_are_looked_up_only_for_numbers_that_are_not_in_digits(monkeypatch
 
 
 @pytest.mark.parametrize("source", ["千" * 3000, "一" * 6000, "1" * 6000 + "万"])
-def test_long_numbers_are_no_error(source: str) -> None:
+def test_invented_numbers_accepts_long_numbers(source: str) -> None:
     assert invented_numbers(source, "5", ("zh", "en")) == [5]
 
 
 @given(st.text(), st.sampled_from(["en", "de", "zh", "xx"]))
 @example(text="\U0001ccf1 12", language="en")
-def test_no_text_invents_a_number_of_itself(text: str, language: str) -> None:
+def test_invented_numbers_of_a_copy_is_empty(text: str, language: str) -> None:
     assert invented_numbers(text, text, (language, language)) == []
 
 
@@ -119,7 +119,7 @@ POINTS = [",.", ".,", " ,", "\u202f,", "’."]
 
 
 @given(st.integers(25, 10**9), st.sampled_from(FORMATS), st.sampled_from(POINTS), st.integers(0, 9), st.data())
-def test_a_number_may_have_another_format_but_no_other_digit(number, write, points, digit, data):
+def test_invented_numbers_allows_other_formats_but_no_other_digit(number, write, points, digit, data):
     source = write(number)
     target = source.translate(str.maketrans(",.", points))
     sentences = f"We need {source} of them.", f"Il en faut {target}."
@@ -130,7 +130,7 @@ def test_a_number_may_have_another_format_but_no_other_digit(number, write, poin
         assert invented_numbers(sentences[0], f"Il en faut {changed}.", ("en", "fr"))
 
 
-def test_number_words_are_those_that_are_one_word() -> None:
+def test_number_words_are_single_words() -> None:
     english = number_words("en")
     assert english["ten"] == 10 and english["ninety"] == 90
     # "one hundred" and "soixante-dix" are not one word of letters.
@@ -166,13 +166,13 @@ SHARED = [
 
 
 @pytest.mark.parametrize(("source", "target", "expected"), SHARED)
-def test_numbers_that_both_sides_have_once(source: str, target: str, expected: list[tuple[str, str]]) -> None:
+def test_shared_numbers(source: str, target: str, expected: list[tuple[str, str]]) -> None:
     assert shared_numbers(source, target, ("en", "de")) == expected
 
 
 @given(st.lists(st.sampled_from(["ten", "Ten", "two", "TWO", "often", "seven-", "'six", "a", "12", "(nine)", "é"])))
 @example(["ten", "two"])
-def test_every_number_word_of_a_text_is_found_by_the_pattern(words: list[str]) -> None:
+def test_number_word_pattern_matches_texts_with_shared_numbers(words: list[str]) -> None:
     text = " ".join(words)
     shared = shared_numbers(text, text, ("en", "en"))
     assert all(one == other and text.count(one) == 1 for one, other in shared)

@@ -32,7 +32,7 @@ def layer(rare=RARE, **rules) -> TextLayer:
         ("f(x) is the dog", [("", "f\U0010f000x\U0010f001 is the dog", "")]),
     ],
 )
-def test_sentences_are_cut_at_marks_between_parts(line, parts):
+def test_sentences_are_split_into_parts(line, parts):
     segments = layer(final_marks={".": ()}).segment(line)
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
     texts = [
@@ -64,7 +64,7 @@ def reversing(monkeypatch):
         ("the dog ran:", "ran dog the :"),
     ],
 )
-def test_parts_are_translated_by_themselves(line, translation):
+def test_parts_are_translated_separately(line, translation):
     translator = KeyedTranslator(layer(edge_marks={":": " :"} if line.endswith(":") else {}))
     (result,) = translator.hypotheses([Line(aligned=True).with_text(line)])[0]
     assert result.text == translation

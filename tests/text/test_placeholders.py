@@ -43,7 +43,7 @@ def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ())
     return insert_missing_placeholders(text, source, links, missing), removed + len(missing)
 
 
-def test_placeholders_are_numbered_and_recognized():
+def test_placeholder_characters():
     assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(-MAX_SEGMENT_TERMS, 2 * MAX_PLACEHOLDERS))
     assert not PLACEHOLDER.search(
         chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
@@ -61,7 +61,7 @@ def test_placeholders_are_numbered_and_recognized():
 @example("", placeholder(0))
 @example(placeholder(0) + placeholder(0), placeholder(0))
 @example(placeholder(1) + placeholder(1), placeholder(0))
-def test_repaired_translations_hold_the_placeholders_of_their_source(translation, source):
+def test_repair_gives_each_placeholder_of_the_source_once(translation, source):
     assume(not AFTER_WORD.search(source))  # such placeholders move to their words
     expected, written = Counter(PLACEHOLDER.findall(source)), Counter(PLACEHOLDER.findall(translation))
     found, count = repaired(translation, source)
@@ -78,13 +78,13 @@ def test_repaired_translations_hold_the_placeholders_of_their_source(translation
 
 
 @given(TRANSLATIONS, sources())
-def test_no_word_is_torn_or_joined_by_what_is_put_back(translation, source):
+def test_insert_missing_placeholders_keeps_words(translation, source):
     translation = PLACEHOLDER.sub("", translation)
     found, _ = repaired(translation, source)
     assert regex.sub(rf" ?{PLACEHOLDER.pattern} ?", " ", found).split() == translation.split()
 
 
-def test_without_links_missing_placeholders_go_to_the_ends():
+def test_insert_missing_placeholders_without_links():
     a, b = placeholder(0), placeholder(1)
     assert repaired("un deux trois", f"{a} one two {b}") == (f"{a} un deux trois {b}", 2)
     assert repaired("", f"one {a} two {b}") == (f"{a} {b}", 2)
@@ -99,7 +99,7 @@ def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentL
     ]
 
 
-def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbor():
+def test_insert_missing_placeholders_beside_aligned_words():
     a, b = placeholder(0), placeholder(1)
 
     def put(source: str, target: str, *words: tuple[str, str]) -> str:
@@ -117,7 +117,7 @@ def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbor():
     assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
 
 
-def test_a_missing_term_goes_beside_a_word_and_touches_none():
+def test_insert_missing_placeholders_separates_terms_from_words():
     first, second, value = placeholder(-1), placeholder(-2), placeholder(0)
 
     def put(source: str, target: str, *words: tuple[str, str]) -> str:
@@ -131,7 +131,7 @@ def test_a_missing_term_goes_beside_a_word_and_touches_none():
 
 
 @given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
-def test_wherever_links_lead_every_placeholders_is_there_once(translation, source, places):
+def test_insert_missing_placeholders_with_any_links(translation, source, places):
     text, _ = remove_surplus_placeholders(translation, source)
     links = [
         AlignmentLink(
@@ -144,27 +144,27 @@ def test_wherever_links_lead_every_placeholders_is_there_once(translation, sourc
     assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
 
 
-def test_a_placeholders_that_is_removed_takes_its_blank_along():
+def test_remove_surplus_placeholders_with_their_spaces():
     a, b = placeholder(0), placeholder(1)
     assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
     assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un {a}", 2)
 
 
-def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none():
+def test_insert_missing_placeholders_touches_whole_words_as_in_source():
     a, b = placeholder(0), placeholder(1)
     links = [AlignmentLink(1, 6, 0, 7)]
     assert insert_missing_placeholders("aujourd'hui", f"{a}today{b}.", links, [a, b]) == f"{a}aujourd'hui{b}"
     assert insert_missing_placeholders("aujourd'hui", f"{a} today {b}.", links, [a, b]) == f"{a} aujourd'hui {b}"
 
 
-def test_without_surplus_placeholders_removes_signs_that_left_their_words():
+def test_remove_surplus_placeholders_of_symbols_apart_from_words():
     sign, other = placeholder(0), placeholder(1)
     source = f"the house{sign} of {other}"
     assert remove_surplus_placeholders(f"la maison de {sign} {other}", source) == (f"la maison de {other}", 0)
     assert remove_surplus_placeholders(f"la maison{sign} de {other}", source) == (f"la maison{sign} de {other}", 0)
 
 
-def test_a_placeholder_touches_no_digit_no_other_placeholder_and_no_letter():
+def test_repair_separates_touching_placeholders():
     one, other, number = placeholder(0), placeholder(1), placeholder(FIRST_NUMBER_PLACEHOLDER)
     source = f"ba {one} de {other}"
     assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)

@@ -29,7 +29,7 @@ INITIALS = st.lists(
 @example(language="de", text="B\u2003.")
 @example(language="en", text="See J.\u00a0Moku. I\u3000. Ba")
 @settings(max_examples=500)
-def test_spaces_beyond_ascii_stop_nothing(text, language):
+def test_split_sentences_treats_all_spaces_alike(text, language):
     plain = text
     for space in SPACES:
         plain = plain.replace(space, " ")
@@ -45,7 +45,7 @@ def test_spaces_beyond_ascii_stop_nothing(text, language):
 @example(language="en", text="")
 @example(language="zh", text="  ")
 @settings(max_examples=200)
-def test_the_sentences_together_are_the_text(text, language):
+def test_split_sentences_keeps_the_text(text, language):
     found = split_sentences(text, language)
     assert "".join(found) == text
     assert found and (all(found) or not text)
@@ -64,12 +64,12 @@ def test_the_sentences_together_are_the_text(text, language):
         ("xx", "Bala moku. Dera fi.", ["Bala moku. ", "Dera fi."]),
     ],
 )
-def test_where_sentences_end(language, text, cut):
+def test_split_sentences(language, text, cut):
     assert split_sentences(text, language) == cut
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=300), st.integers(0, 9))
-def test_nearly_all_lines_have_at_most_so_many(counts, seed):
+def test_max_sentences_is_the_99th_percentile(counts, seed):
     lines = [" ".join(["Ba de."] * count) for count in counts]
     random.Random(seed).shuffle(lines)
     most = Sentences.learn(lambda: [(line, "") for line in lines], "en")["max_sentences"]
@@ -77,7 +77,7 @@ def test_nearly_all_lines_have_at_most_so_many(counts, seed):
     assert share[0] >= 0.99 > share[1]
 
 
-def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():
+def test_split_sentences_of_long_texts():
     words = "word " * 4000
     assert split_sentences(f"{words}It ends. {words}", "en") == [f"{words}It ends. ", words]
     brackets = "([" * 50_000
@@ -114,12 +114,12 @@ def cut_up(sentence: str, language: str, longest: int, usual: int) -> list[str]:
         ("我们今天去学校学习吧", "zh", 8, 8, ["我们今天去", "学校学习吧"]),
     ],
 )
-def test_places_of_cuts(sentence, language, longest, usual, parts):
+def test_segment_starts(sentence, language, longest, usual, parts):
     assert cut_up(sentence, language, longest, usual) == parts
 
 
 @given(st.text("ab ,。我", max_size=60), st.sampled_from(["en", "zh"]), st.integers(1, 20), st.integers(1, 20))
-def test_parts_make_up_the_sentence_and_are_short(sentence, language, longest, less):
+def test_segment_starts_limit_the_length_of_segments(sentence, language, longest, less):
     usual = min(longest, less)
     parts = cut_up(sentence, language, longest, usual)
     assert "".join(parts) == sentence

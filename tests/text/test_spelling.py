@@ -34,7 +34,7 @@ WORDS = languages.WORDS
         ("", ""),
     ],
 )
-def test_what_is_corrected(typed, expected):
+def test_correct(typed, expected):
     found, corrections = Spelling(WORDS, "en").correct(typed)
     assert found == expected
     for one in reversed(corrections):
@@ -42,7 +42,7 @@ def test_what_is_corrected(typed, expected):
     assert found == typed
 
 
-def test_the_shorter_a_word_the_more_frequent_must_be_what_it_is_taken_for():
+def test_replacements_of_short_words_must_be_more_frequent():
     def corrected(typed: str, meant: str) -> list[int]:
         counts = (4, 5, 12, 13, 40, 126, 127, 400)
         return [count for count in counts if Spelling({meant: count}, "en").correct(typed)[0] == meant]
@@ -63,7 +63,7 @@ REAL = {
 
 
 @pytest.mark.parametrize(("language", "word"), [(code, word) for code in REAL for word in REAL[code].split()])
-def test_a_real_word_is_never_taken_for_an_error(language, word):
+def test_words_of_word_lists_are_not_corrected(language, word):
     """Every word that a typing error can turn into it is known, and frequent."""
     near = set(correction_candidates(word.lower().replace("’", "'"), language, "abcdefghijklmnopqrstuvwxyz"))
     near.discard(word.lower().replace("’", "'"))
@@ -85,13 +85,13 @@ def test_a_real_word_is_never_taken_for_an_error(language, word):
         ("Here's the county's dgo", "Here's the county's dog"),  # the parts of a contraction are words
     ],
 )
-def test_names_abbreviations_and_words_of_the_target_language_stay(typed, expected):
+def test_names_abbreviations_and_target_words_are_not_corrected(typed, expected):
     words = WORDS | {"a": 9000, "and": 9000, "routes": 9000, "routed": 9000, "roughe": 9000, "voitures": 9000}
     words |= {"there's": 9000, "country's": 9000}
     assert Spelling(words, "en", target_language="fr").correct(typed)[0] == expected
 
 
-def test_without_a_word_list_typing_errors_are_corrected_only_if_asked_for():
+def test_corrects_typos_by_default_only_with_word_list():
     listed, unlisted, none = (languages.layer(code, corrects=code != "fr") for code in ("en", "xx", "fr"))
     assert [listed.corrects_typos(setting) for setting in ("auto", True, False)] == [True, True, False]
     assert [unlisted.corrects_typos(setting) for setting in ("auto", True, False)] == [False, True, False]
@@ -100,33 +100,33 @@ def test_without_a_word_list_typing_errors_are_corrected_only_if_asked_for():
 
 
 @pytest.mark.parametrize("code", ["nb", "no", "hr", "sr_Latn", "tl", "deu", "pt_BR", "en"])
-def test_languages_with_a_word_list(code):
+def test_has_word_list(code):
     assert has_word_list(code)
 
 
 @pytest.mark.parametrize("code", ["xx", "zh", "eu", "ja"])
-def test_languages_without_a_word_list_have_no_words(code):
+def test_languages_without_word_list(code):
     assert not has_word_list(code) and not is_listed("a", code)
 
 
-def test_words_of_turkish_are_known_as_they_are_counted():
+def test_count_source_words_of_turkish():
     counts = count_source_words(["bu İzmir güzel", "o İzmir ılık"] * 5, "tr")
     assert counts["İzmir"] == 10 and counts["ılık"] == 5
     assert Spelling(counts, "tr").correct("İzmir İzmirr")[0] == "İzmir İzmir"
 
 
-def test_turkish_letters():
+def test_correct_turkish():
     known = Spelling({"ılık": 900, "İzmir": 900} | languages.WORDS, "tr")
     assert known.correct("Ilıkk İzmirr izzmir the IIlık")[0] == "Ilık İzmir izmir the IIlık"
 
 
 @given(st.lists(st.sampled_from([*WORDS, "Doggy", "THE"]), min_size=1).map(" ".join))
-def test_no_known_word_is_changed(text):
+def test_known_words_are_not_corrected(text):
     assert Spelling(WORDS, "en").correct(text) == (text, ())
 
 
 @pytest.mark.parametrize("long", ["ab" * 100_000, "o'" * 100_000 + "o", "dgo " * 20_000, "x" * 51 + "dgo"])
-def test_long_words_take_no_time_to_speak_of(long):
+def test_correct_takes_linear_time(long):
     """If the time grew with the square of the length of a word, this test would take hours."""
     found, corrections = Spelling(WORDS, "en").correct(f"teh dog {long}")
     assert found == f"the dog {long.replace('dgo ', 'dog ')}"
@@ -134,7 +134,7 @@ def test_long_words_take_no_time_to_speak_of(long):
 
 
 @given(st.text())
-def test_any_text_can_be_corrected(text):
+def test_correct_keeps_the_number_of_words(text):
     found, corrections = Spelling(WORDS, "en").correct(text)
     assert (found == text) == (not corrections)
     assert len(CORRECTABLE_WORD.findall(found)) == len(CORRECTABLE_WORD.findall(text))
@@ -143,7 +143,7 @@ def test_any_text_can_be_corrected(text):
 LINES = ["The dog saw Anna.", "Anna saw the McDog, the dog's DOG!", "", "It don’t, it don't. x2 3y", "paris Paris"]
 
 
-def test_words_are_counted_as_they_stand_in_the_text(monkeypatch):
+def test_count_source_words(monkeypatch):
     expected = {
         "the": 3, "Paris": 2, "Anna": 2, "dog": 2, "saw": 2, "it": 2, "don't": 2, "McDog": 1, "dog's": 1,
     }  # fmt: skip
@@ -166,13 +166,13 @@ def test_words_are_counted_as_they_stand_in_the_text(monkeypatch):
         ("de", "Weiß tom das?", "Weiß Tom das?"),
     ],
 )
-def test_words_get_the_capitals_that_they_usually_have(language, text, usual):
+def test_truecase(language, text, usual):
     words = {"Boston": 2, "Tom": 9, "O'Hara": 1, "TV": 3, "iPhone": 2, "is": 5, "weiß": 2, "dass": 3, "Straße": 1}
     assert Spelling(words, language).truecase(text) == usual
     assert len(usual) == len(text)
 
 
-def test_counts_of_two_texts_are_added():
+def test_merged_counts():
     first = Spelling({"the": 3, "Paris": 2, "dog": 1}, "en")
     assert first.merged_counts({"paris": 4, "cat": 1}) == {"Paris": 6, "the": 3, "cat": 1, "dog": 1}
 
@@ -186,6 +186,6 @@ def test_counts_of_two_texts_are_added():
         ("i’m here", "I'm da", "I'm da"),
     ],
 )
-def test_translations_begin_as_their_sources_do(source, translation, restored):
+def test_restore_lowercases_the_first_word_like_the_source(source, translation, restored):
     known = learn_spelling([source], ["Der Hund und die Hunde: Hier bin ich, I'm da"], "en", "de", None)
     assert "".join(known.restore(Segment(source, original=source), translation, list(translation))) == restored

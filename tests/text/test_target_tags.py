@@ -9,7 +9,7 @@ WORDS = [("The dog", "Der Hund"), ("The house", "La maison"), ("I'm here", "Je s
 
 
 @pytest.mark.parametrize("pattern", ["<2{}>", ">>{}<<", "__{}__", "[{}]", "{}_Latn"])
-def test_tags_are_read_in_training_and_translation(pattern):
+def test_learned_tags_precede_each_segment(pattern):
     tags = [pattern.format(code) for code in ("de", "fr")]
     pairs = [(f"{tags[number % 2]} {source} {number}.", target) for number, (source, target) in enumerate(WORDS)]
     assert learn_tags(pairs) == tags
@@ -26,6 +26,6 @@ def test_tags_are_read_in_training_and_translation(pattern):
 
 
 @pytest.mark.parametrize("source", ["I'm here", "<b>the</b> dog", "1. dog", "A-1 dog"])
-def test_other_first_words_are_no_tags(source):
+def test_learn_tags_ignores_other_first_words(source):
     pairs = [(source, "A-1 Hund"), ("The dog", "Der Hund"), ("The house", "Das Haus")]
     assert learn_tags(pairs * 10) == []

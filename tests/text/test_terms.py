@@ -10,7 +10,7 @@ def found(terms: str, text: str, language: str = "en") -> list[str]:
     return [str(term) for _, term in finder.find(text)]
 
 
-def test_terms_are_whole_words_and_the_longest_counts():
+def test_find_terms_as_whole_words():
     terms = "Berg, Berg Pro, C++, .NET, x(y"
     assert found(terms, "A Berg Pro and a Berg.") == ["Berg Pro", "Berg"]
     assert found(terms, "Bergen, Iceberg, Berg-like, berg") == ["Berg"]
@@ -27,7 +27,7 @@ def test_terms_are_whole_words_and_the_longest_counts():
     ]
 
 
-def test_a_term_in_small_letters_may_be_in_capitals_or_begin_a_sentence():
+def test_find_lowercase_terms_in_uppercase_or_capitalized():
     assert found("station", "Station one. Station two, said Station. STATION") == ["Station", "Station", "STATION"]
     assert found("station", "“Station closed” and “Station closed”") == ["Station"]
     assert found("old station", "See The Old Station") == ["Old Station"]
@@ -40,7 +40,7 @@ def test_a_term_in_small_letters_may_be_in_capitals_or_begin_a_sentence():
     assert term.model_text == "station"
 
 
-def test_a_line_in_capitals_has_terms_in_any_casing_but_small_letters_are_no_capitals():
+def test_find_capitalized_terms_in_uppercase_lines():
     terms = "Lieferschein, Start-up, US, Straße"
     assert found(terms, "LIEFERSCHEIN FÜR EIN START-UP IN DEN US, STRASSE", "de") == [
         "LIEFERSCHEIN", "START-UP", "US", "STRASSE",
@@ -49,7 +49,7 @@ def test_a_line_in_capitals_has_terms_in_any_casing_but_small_letters_are_no_cap
     assert found("Mail", "E-MAIL FROM US", "de") == []
 
 
-def test_a_term_of_several_words_may_begin_each_with_a_capital():
+def test_find_terms_of_several_words_in_title_case():
     finder = TermFinder({"train station": ("gare",), "brown": ("brun",)}, "en")
     terms = [term for _, term in finder.find("Train Station closed, said Mr. Brown at the Train station.")]
     assert [(term, term.model_text) for term in terms] == [
@@ -57,7 +57,7 @@ def test_a_term_of_several_words_may_begin_each_with_a_capital():
     ]  # fmt: skip
 
 
-def test_of_terms_that_overlap_the_longest_counts_and_then_the_first():
+def test_find_the_longest_of_overlapping_terms():
     assert found("red car, car park hall, park", "the red car park hall, red car park") == [
         "car park hall", "red car", "park",
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def test_of_terms_that_overlap_the_longest_counts_and_then_the_first():
     assert found("a, b", "a b, a/b, a-b") == ["a", "b", "a", "b"]
 
 
-def test_plurals_and_possessives_of_english():
+def test_find_english_plurals_and_possessives():
     assert found("dog, city, box", "Dogs in the cities, boxes. The dog's and the dogs’ city") == [
         "Dogs", "cities", "boxes", "dog", "dogs", "city",
     ]  # fmt: skip
@@ -80,13 +80,13 @@ def test_plurals_and_possessives_of_english():
     assert [term.forms for _, term in finder.find("the news")] == [("Nachrichten",)]
 
 
-def test_ten_thousand_terms_that_begin_alike_are_looked_up_not_tried():
+def test_find_takes_no_time_for_many_terms_with_one_prefix():
     terms = {f"the word{number} of it": (f"w{number}",) for number in range(10_000)}
     ((span, term),) = TermFinder(terms, "en").find("So the word9999 of it was.")
     assert (span, term.forms) == ((3, 21), ("w9999",))
 
 
-def test_a_term_that_is_a_part_of_a_value_stays_and_a_value_inside_a_term_is_none():
+def test_values_with_terms_resolves_overlaps():
     text = "See Berg 7 at http://Berg.com or Berg"
     finder = TermFinder({"Berg": ("Mont",), "Berg 7": ("Mont 7",)}, "en")
     values = values_with_terms(text, [(9, 10), (14, 29)], [finder])
@@ -100,7 +100,7 @@ def test_a_term_that_is_a_part_of_a_value_stays_and_a_value_inside_a_term_is_non
     ]
 
 
-def test_target_forms_are_found_once_for_each_term():
+def test_find_rendered_terms():
     terms = {"a": Term("dog", ("chien", "le chien")), "b": Term("dog", ("chien",)), "c": Term("cat", ("chat",))}
     text = "Le chien et chiens, chien, chien"
     assert find_rendered_terms(terms, text, "fr") == {"a": (0, 8), "b": (20, 25)}
@@ -108,7 +108,7 @@ def test_target_forms_are_found_once_for_each_term():
     assert find_rendered_terms(names, "Thomas a vu Tom", "fr") == {"a": (0, 6), "b": (12, 15)}
 
 
-def test_a_term_takes_the_place_of_the_longest_run_of_linked_words():
+def test_find_linked_words_returns_the_longest_sequence():
     translation = "J'ai un mal de tête fort, un mal"
     links = [
         AlignmentLink(*link) for link in ((0, 1, 2, 4), (2, 3, 8, 11), (2, 3, 12, 14), (2, 3, 15, 19), (2, 3, 29, 32))

@@ -1,11 +1,10 @@
 """What comes back whole, and what is text like any other."""
 
-import unicodedata
 from itertools import pairwise
 
 import pytest
 import regex
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError, brief
@@ -233,7 +232,7 @@ def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
-def test_the_items_of_a_line(text, items):
+def test_find_values(text, items):
     assert found(text) == items
     assert all(TRIGGER.search(match.group()) for match in NON_TRANSLATABLE.finditer(text))
 
@@ -266,21 +265,21 @@ ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1
         ("f(12) dpkg(1))", ["(12)", "dpkg(1)", ")"]),
     ],
 )
-def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touches(text, items):
+def test_merge_spans_keeps_lone_brackets_apart(text, items):
     characters = FamiliarCharacters(LATIN, "en", '()[]“”«»"')
     assert [text[start:end] for start, end in languages.values(text, characters)] == items
 
 
 @pytest.mark.parametrize("characters", [10_000, pytest.param(150_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fragment", FRAGMENTS)
-def test_hostile_lines_take_linear_time(fragment, characters):
+def test_find_values_takes_linear_time(fragment, characters):
     """With the square of the length, it would take minutes."""
     text = fragment * (characters // len(fragment)) + ENDINGS.get(fragment, "")
     assert all(start < end for start, end in languages.values(text, ENGLISH))
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
-def test_items_are_in_order_and_apart_but_for_lone_brackets(before, middle, after):
+def test_values_are_ordered_and_disjoint(before, middle, after):
     text = before + middle + after
     spans = languages.values(text, ENGLISH)
     assert all(0 <= start < end <= len(text) for start, end in spans)
@@ -291,60 +290,31 @@ def test_items_are_in_order_and_apart_but_for_lone_brackets(before, middle, afte
     assert spans == languages.values(text, FamiliarCharacters(LATIN, "en"))
 
 
-DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
-
-
-def values(text: str) -> list[str]:
-    """Every digit of a text, as what it is: a superscript stays one."""
-    return [
-        str(unicodedata.decimal(one)) if one.isdecimal() else one
-        for one in text
-        if unicodedata.numeric(one, None) is not None and one not in languages.HAN
-    ]
-
-
-@pytest.mark.parametrize(("tokenizer", "language"), [(LATIN, "en"), (CHINESE, "zh")])
-@given(text=st.text(st.sampled_from(DIGITS + "ab, .\u2044\u0301\ufe0f\u20e3"), max_size=20))
-@example(text="10²")
-@example(text="1½")
-@example(text="a1²b")
-def test_normalizing_never_changes_a_number(text, tokenizer, language):
-    spans = languages.values(text, FamiliarCharacters(tokenizer, language))
-    pieces, end = [], 0
-    for start, after in spans:
-        pieces += [text[end:start], placeholder(0)]
-        end = after
-    marked = "".join([*pieces, text[end:]])
-    following = iter(text[start:after] for start, after in spans)
-    restored = "".join(next(following) if one == placeholder(0) else one for one in tokenizer.normalize(marked))
-    assert values(restored) == values(text)
-
-
 @given(
     st.sampled_from(["(", "–", "&", "/", ";", '"', "…"]),
     st.lists(st.sampled_from(["ba", "moku", "don't", "ba-ba", "dogs’", "a’b", "."]), min_size=1, max_size=4),
     st.integers(0, 4),
 )
-def test_rare_marks_are_values(rare, words, position):
+def test_rare_symbols_are_values(rare, words, position):
     text = " ".join([*words[:position], rare, *words[position:]])
     assert found(text) == []
     assert found(text, FamiliarCharacters(LATIN, "en", rare)) == [rare]
 
 
-def test_a_rare_letter_makes_its_word_a_value_in_both_cases():
+def test_words_with_rare_letters_are_values():
     characters = FamiliarCharacters(LATIN, "en", "é")
     assert found("an Éclair and a café, (é)", characters) == ["Éclair", "café", "é"]
 
 
 @pytest.mark.parametrize("text", ["ba’ba", "the dogs’ ba", "ba‑ba", "ba-ba", "d'ba"])
-def test_apostrophes_and_hyphens_of_words_are_no_values_but_get_their_usual_form(text):
+def test_apostrophes_and_hyphens_of_words_are_replaced(text):
     characters = FamiliarCharacters(LATIN, "en", "’‑‐-'")
     assert found(text, characters) == []
     assert characters.replace_lookalikes(text) == text.replace("’", "'").replace("‑", "-")
     assert FamiliarCharacters(LATIN, "en").replace_lookalikes("ba’") == "ba’"
 
 
-def test_a_closing_quotation_mark_is_no_apostrophe():
+def test_closing_quotation_marks_are_not_apostrophes():
     assert found("‘ba’ ba’ba", FamiliarCharacters(LATIN, "en", "‘’")) == ["‘", "’"]
 
 
@@ -356,12 +326,12 @@ EMOJI = st.one_of(
 
 
 @given(EMOJI, st.sampled_from(["the dog ", "(", ""]), st.sampled_from([" barks", "!", ""]))
-def test_an_emoji_is_one_item(emoji, before, after):
+def test_an_emoji_is_one_value(emoji, before, after):
     assert found(before + emoji + after) == [emoji]
     assert found(before + emoji + after, FamiliarCharacters(CHINESE, "zh")) == [emoji]
 
 
-def test_emoji_are_items_even_if_the_tokenizer_knows_them():
+def test_emoji_are_values_even_if_they_are_subwords():
     known = "😀❤\ufe0f\u20e3🇫🇷👍"
     tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
     assert all(map(tokenizer.has_subword, known))
@@ -371,7 +341,7 @@ def test_emoji_are_items_even_if_the_tokenizer_knows_them():
 
 
 @given(st.lists(st.text("жщълярию", min_size=1, max_size=6), min_size=1, max_size=4))
-def test_foreign_words_are_whole(words):
+def test_foreign_words_are_whole_values(words):
     assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
     assert found(" and ".join(words)) == words
     assert found("-".join(words)) == words
@@ -397,12 +367,12 @@ def test_foreign_words_are_whole(words):
         ("ฉันมี12แมว ๑๒", ["12", "๑๒"]),
     ],
 )
-def test_items_touch_letters_of_languages_without_spaces(text, items):
+def test_values_touch_letters_of_languages_without_spaces(text, items):
     tokenizer = languages.tokenizer(languages.LATIN + text, "zh")
     assert found(text, FamiliarCharacters(tokenizer, "zh")) == items
 
 
-def test_rare_characters_of_the_own_script_are_text():
+def test_rare_characters_of_the_own_script_are_not_values():
     chinese = FamiliarCharacters(CHINESE, "zh")
     assert not CHINESE.has_subword("龘")
     assert found("我们去龘山看船。", chinese) == []
@@ -410,7 +380,7 @@ def test_rare_characters_of_the_own_script_are_text():
     assert found("龘") == ["龘"]
 
 
-def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text():
+def test_characters_that_normalization_removes_are_values():
     assert found("a\u200b \ufb01ne cafe\u0301 na\u00efve \ufffd") == ["\u200b", "na\u00efve", "\ufffd"]
     assert found("\uff21\uff22 \u2160") == []
     # A placeholder in a text is no placeholder.
@@ -430,7 +400,7 @@ def test_merge_spans_joins_touching_and_overlapping_spans(spans, merged):
     assert list(merge_spans(spans, "some plain words")) == merged
 
 
-def test_a_users_patterns() -> None:
+def test_find_values_of_user_patterns() -> None:
     patterns = compile_patterns([r"[A-Z]{2}:\w+", r"(?i)top \w+"])
     assert languages.values("a b", ENGLISH, compile_patterns([r"\b"])) == []
     text = "see AB:cde and Top Ten, ab:x"
@@ -438,12 +408,12 @@ def test_a_users_patterns() -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"\pN+", r"[[:digit:]]+", r"(?P<name>2)", r"2\z", r"\x32"])
-def test_patterns_that_re2_reads_are_read(pattern: str) -> None:
+def test_compile_patterns_accepts_re2_syntax(pattern: str) -> None:
     """Version 1.0.0 read patterns with RE2, and recorded them in its runs."""
     assert languages.values("a2", ENGLISH, compile_patterns([pattern])) == [(0, 2)]
 
 
-def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_patterns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.values.PATTERN_SECONDS", 0.1)
     patterns = compile_patterns(["(a|aa)+$"])
     with pytest.raises(InputError, match=r"^text.patterns: \(a\|aa\)\+\$: takes more than 0.1 seconds on 'aaa"):
@@ -451,7 +421,7 @@ def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "^", "[z-a]", r"\Qa.b\E", "(?U)a+", "(?R)", "(" * 3000])
-def test_patterns_that_cannot_be_used_are_named(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_patterns_reports_invalid_patterns(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.values.PATTERN_SECONDS", 0.1)
     with pytest.raises(InputError) as refused:
         compile_patterns(["good", pattern])
@@ -479,7 +449,7 @@ def test_patterns_that_cannot_be_used_are_named(pattern: str, monkeypatch: pytes
         ("我们" * 100, []),
     ],
 )
-def test_runs_that_are_no_words(line, runs):
+def test_long_runs_are_values(line, runs):
     assert [match.group() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", line))] == runs
 
 
@@ -492,7 +462,7 @@ def test_runs_that_are_no_words(line, runs):
         max_size=8,
     )
 )
-def test_no_item_begins_in_a_plain_word(words):
+def test_skipping_plain_words_misses_no_value(words):
     text = " ".join(words)
     assert [match.span() for match in NON_TRANSLATABLE.finditer(text)] == [
         match.span() for match in EVERYWHERE.finditer(text)
@@ -515,12 +485,12 @@ def test_no_item_begins_in_a_plain_word(words):
         ("rien", [], True),
     ],
 )
-def test_a_translation_has_each_value_once_and_in_one_piece(translation, values, expected):
+def test_is_intact(translation, values, expected):
     assert is_intact(translation, values) is expected
 
 
 @pytest.mark.parametrize("period", ["ha ", "<b>", "**a** ", "a", "ab-"])
-def test_long_values_that_repeat_themselves(period):
+def test_is_intact_takes_linear_time_for_repetitive_values(period):
     value = period * (100_000 // len(period))
     assert is_intact(f"Il {value} dit.", [value])
     assert not is_intact(f"Il {value} dit.", [f"{value}x"])

@@ -32,12 +32,12 @@ def _words(borders):
         ("\u0301a", ["\u0301a"]),
     ],
 )
-def test_words(text, words):
+def test_word_boundaries(text, words):
     assert [text[start:end] for start, end in _words(WordBoundaries(text))] == words
 
 
 @given(st.text(st.sampled_from("ab ,漢\u0301\t")))
-def test_each_position_knows_the_borders_around_it(text):
+def test_word_boundaries_around_each_position(text):
     borders = WordBoundaries(text)
     words = _words(borders)
     for place in range(len(text) + 1):

@@ -35,7 +35,7 @@ def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropp
 
 @pytest.mark.parametrize("word", ["abab", "aabab", "cabba", "bbb"])
 @pytest.mark.parametrize("dropped", [0.1, 0.5])
-def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
+def test_bpe_dropout_has_the_probabilities_of_its_definition(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
     times = 20_000
     random = Random(1)
@@ -47,7 +47,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
         assert drawn[way] / times == pytest.approx(probability, abs=4.5 * deviation + 1e-9), way
 
 
-def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
+def test_bpe_dropout_prefers_high_scores_and_left_positions():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
         return bpe_dropout(word, scores, dropped, Random(1))
 
@@ -60,7 +60,7 @@ def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals()
     assert cut("abab", scores, dropped=1.0) == ["a", "b", "a", "b"]
 
 
-def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_depend_on_their_key_only(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [*sentences(40, seed=1), "ba 漢字 é 漢", " ".join(sentences(3, seed=2))]
     tokens = BPE.encode(texts)
     keys = np.arange(len(texts), dtype=np.uint64)
@@ -87,7 +87,7 @@ def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
 
 
-def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
+def test_samples_of_slices_equal_those_of_tables() -> None:
     tokens = pyarrow.array([*BPE.encode(sentences(5)), [], *BPE.encode(["ba"])], TOKENS)
     sampler = BPE.sampler(0.5)
     keys = np.arange(7, dtype=np.uint64)
@@ -97,7 +97,7 @@ def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
     assert len(sampler.sample(tokens[:0], keys[:0])) == 0
 
 
-def test_samples_are_the_same_in_every_process(tmp_path):
+def test_samples_are_equal_in_every_process(tmp_path):
     """SentencePiece's own sampling is not, whatever its seed."""
     (tmp_path / "model").write_bytes(BPE.model)
     text = sentences(1, seed=9)[0]
@@ -113,14 +113,14 @@ def test_samples_are_the_same_in_every_process(tmp_path):
 
 @given(ANY_TEXT)
 @example("ba  de\t\u3000fi 漢字 é ﬁ")
-def test_bpe_without_dropout_is_the_usual_way(text):
+def test_sampling_without_dropout_is_encode(text):
     for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
         assert samples_of(tokenizer, text, 0.0, [1]) == tokenizer.encode([text])
 
 
 @given(ANY_TEXT, st.integers(0, 2**64 - 1))
 @example("ba \ud83d de", 0)
-def test_samples_spell_the_same_text(text: str, key: int) -> None:
+def test_samples_decode_to_the_same_text(text: str, key: int) -> None:
     for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
         usual = tokenizer.decode(tokenizer.encode([text]))
         assert tokenizer.decode(samples_of(tokenizer, text, 0.5, [key])) == usual

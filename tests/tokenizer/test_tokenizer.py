@@ -46,14 +46,14 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 @example("  a  b  ")
 @example("<s> </s> <unk> <0x0A>")
 @example("")
-def test_any_text_survives(kind, text):
+def test_decode_inverts_encode(kind, text):
     pieces = EXACT[kind].encode([text])[0]
     assert not {PAD, UNK, BOS, EOS} & set(pieces)
     assert EXACT[kind].decode([pieces]) == [text]
 
 
 @given(text=ANY_TEXT)
-def test_normalized_text_survives_from_then_on(text):
+def test_normalization_is_idempotent(text):
     once = BPE.decode(BPE.encode([text]))
     assert BPE.decode(BPE.encode(once)) == once
 
@@ -62,7 +62,7 @@ def test_normalization_is_compatibility_composition():
     assert BPE.decode(BPE.encode(["ﬁne  ①\u00a0e\u0301"])) == ["fine 1 é"]
 
 
-def test_special_pieces_have_no_text():
+def test_special_tokens_have_no_text():
     pieces = BPE.encode(["Bala."])[0]
     assert BPE.decode([[BOS, *pieces, EOS, PAD, PAD]]) == ["Bala."]
     assert BPE.decode([[], [PAD]]) == ["", ""]
@@ -75,7 +75,7 @@ def test_training_is_deterministic():
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_the_largest_vocabulary_is_named_and_works(kind):
+def test_error_suggests_the_largest_vocabulary_size(kind):
     text = sentences(50)
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ tokens") as refused:
         train_tokenizer(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
@@ -84,7 +84,7 @@ def test_the_largest_vocabulary_is_named_and_works(kind):
     assert train_tokenizer(text, ("xx",), config).vocabulary_size == largest
 
 
-def test_the_smallest_vocabulary_is_named_and_works():
+def test_error_suggests_the_smallest_vocabulary_size():
     text = ["".join(chr(0x4E00 + number) for number in range(500))]
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=\d+ or more") as refused:
         train_tokenizer(text, ("xx",), TokenizerConfig(vocabulary_size=300))
@@ -93,17 +93,17 @@ def test_the_smallest_vocabulary_is_named_and_works():
     assert train_tokenizer(text, ("xx",), config).vocabulary_size == smallest
 
 
-def test_for_characters_the_size_is_an_upper_bound():
+def test_vocabulary_size_of_characters_is_an_upper_bound():
     assert trained("char", size=5000).vocabulary_size < 400
 
 
-def test_no_text_at_all_is_refused():
+def test_train_tokenizer_refuses_empty_text():
     with pytest.raises(InputError):
         train_tokenizer([], ("xx",), TokenizerConfig())
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(15, "terminated"), OSError(28, "disk full")])
-def test_what_stops_the_reading_is_not_blamed_on_the_text(stop):
+def test_train_tokenizer_raises_the_exception_of_its_reader(stop):
     def stopped() -> Iterator[str]:
         yield from sentences(50)
         raise stop
@@ -113,12 +113,12 @@ def test_what_stops_the_reading_is_not_blamed_on_the_text(stop):
     assert caught.value is stop
 
 
-def test_long_sentences_are_learned_from():
+def test_train_tokenizer_reads_long_sentences():
     long = " ".join(sentences(3000))
     assert train_tokenizer([long], ("xx",), TokenizerConfig(vocabulary_size=600)).vocabulary_size == 600
 
 
-def test_rare_characters_become_bytes_where_there_are_thousands():
+def test_rare_characters_of_chinese_become_bytes():
     common = "".join(chr(0x4E00 + number) for number in range(50))
     text = [common] * 1000 + ["\u9f98"]
     config = TokenizerConfig(vocabulary_size=320)
@@ -133,13 +133,13 @@ def test_rare_characters_become_bytes_where_there_are_thousands():
 
 
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
-def test_a_corrupted_model_is_named(content):
+def test_from_files_reports_corrupted_files(content):
     with pytest.raises(InputError, match="folder/tokenizer.model: corrupted, or no tokenizer"):
         TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_pairs_of_tokenizers(tmp_path, joint):
+def test_tokenizer_pairs_are_saved_and_loaded(tmp_path, joint):
     source, target = sentences(1500, seed=4), [text.upper() for text in sentences(1500, seed=5)]
     pairs = datasets.Dataset.from_dict({"source": source, "target": target})
     config = TokenizerConfig(vocabulary_size=500, joint=joint)
@@ -158,7 +158,7 @@ def test_pairs_of_tokenizers(tmp_path, joint):
     assert (lengths[1] > 2 * lengths[0]) == (not joint)
 
 
-def test_wide_punctuation_is_kept_where_it_belongs():
+def test_chinese_keeps_wide_punctuation():
     text = ["他说：“你好，世界！”（真的）。", "Ｆｉ ｎｏ， ba de！"] * 50
     chinese = train_tokenizer(text, ("en", "zh"), TokenizerConfig(kind="char", vocabulary_size=350))
     assert chinese.decode(chinese.encode(text[:2])) == text[:2]
@@ -168,7 +168,7 @@ def test_wide_punctuation_is_kept_where_it_belongs():
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @pytest.mark.parametrize(("normalization", "coverage"), [("identity", 0.9995), ("nmt_nfkc_cf", 1.0), (None, None)])
-def test_a_tokenizer_says_how_it_was_trained(kind, normalization, coverage):
+def test_models_record_normalization_and_coverage(kind, normalization, coverage):
     config = TokenizerConfig(kind=kind, vocabulary_size=400, normalization=normalization, character_coverage=coverage)
     for language, usual in (("fr", ("nmt_nfkc", 1.0)), ("ja", ("identity", 0.9995))):
         tokenizer = train_tokenizer(sentences(200), (language,), config)
@@ -200,7 +200,7 @@ SPAN_TEXTS = st.one_of(
 )
 @example(tokenizer=BPE, texts=["ba \ud800 de"])
 @settings(max_examples=300)
-def test_spans_are_the_places_of_the_pieces(tokenizer, texts):
+def test_spans_are_the_positions_of_tokens(tokenizer, texts):
     found = tokenizer.spans(texts)
     assert [[span.token for span in spans] for spans in found] == tokenizer.encode(texts)
     for text, spans in zip(texts, found, strict=True):
@@ -219,20 +219,12 @@ def test_spans_are_the_places_of_the_pieces(tokenizer, texts):
         assert all(place in covered for place, one in enumerate(text) if one.isascii() and one.isalnum())
 
 
-def test_spans_of_a_text():
-    spans = WITH_PLACEHOLDERS["char"].spans([f" ba  12{placeholder(2)} ﬁ"])[0]
-    text = f" ba  12{placeholder(2)} ﬁ"
-    assert "".join(text[span.start : span.end] for span in spans) == f"ba12{placeholder(2)}ﬁ"
-    assert WITH_PLACEHOLDERS["bpe"].spans([]) == []
-    assert WITH_PLACEHOLDERS["bpe"].spans([""]) == [[]]
-
-
 @given(
     tokenizer=st.sampled_from(list(WITH_PLACEHOLDERS.values())),
     words=st.lists(st.sampled_from(["ba", "dako", "  ", " ", *map(placeholder, range(6)), "1", "205"])),
     key=st.integers(0, 99),
 )
-def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer, words, key):
+def test_placeholders_and_digits_are_single_tokens(tokenizer, words, key):
     text = "".join(words)
     assert count_placeholders(TokenizerPair(tokenizer, tokenizer)) == 6
     samples = [samples_of(tokenizer, text, sampling, [key])[0] for sampling in (0.5, 0.0)]
@@ -243,28 +235,18 @@ def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer, words, key):
         assert tokenizer.decode([pieces]) == tokenizer.decode([tokenizer.encode([text])[0]])
 
 
-def test_without_placeholders_there_are_none():
+def test_vocabulary_without_placeholders():
     assert count_placeholders(TokenizerPair(BPE, BPE)) == 0
     assert all(WITH_PLACEHOLDERS["bpe"].has_subword(placeholder(number)) == (number < 6) for number in range(64))
     assert not any(map(WITH_PLACEHOLDERS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
-    assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.subwords(range(TWO_DIGITS.vocabulary_size)))
-    assert not any(
-        re.search("[0-9]{2}|[0-9][a-z]|[a-z][0-9]", name)
-        for tokenizer in WITH_PLACEHOLDERS.values()
-        for name in tokenizer.subwords(range(tokenizer.vocabulary_size))
-        if not name.startswith("<")
-    )
 
 
-TWO_DIGITS = train_tokenizer(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
-
-
-def test_normalized_text_has_no_marks():
+def test_normalize_removes_word_starts():
     assert BPE.normalize(" ﬁne  ①\u00a0e\u0301 \ud800") == "fine1é"
     assert EXACT["bpe"].normalize("ﬁ ①") == "ﬁ①"
 
 
-def test_a_tokenizer_is_trained_on_a_bounded_sample():
+def test_sample_rows_limits_sentences_and_characters():
     lines = sentences(400)
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines[::-1]})
     characters = [len(source) + len(target) for source, target in zip(lines, lines[::-1], strict=True)]
@@ -285,7 +267,7 @@ def test_a_tokenizer_is_trained_on_a_bounded_sample():
     assert len(sampled(400, 1)) == 1  # there must be something to learn from
 
 
-def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch):
+def test_languages_without_spaces_have_a_smaller_sample(monkeypatch):
     monkeypatch.setattr("mt.tokenizer.training.MAX_CHARACTERS_WITHOUT_SPACES", 2000)
     lines = sentences(800)
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
