@@ -6,9 +6,6 @@ INSTALL := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
 LOWEST := .venv-lowest
 PYTEST := -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
-SENTENCES := "I am learning to speak French." "Where is the train station?" \
-  "She gave me a book that I had never read." "We would like to eat something before we leave."
-
 # How many seeds of each model "make compare" trains; the runs of seed 1 are those of "make demo".
 SEEDS ?= 1
 SEED_LIST = $(shell seq $(SEEDS))
@@ -20,15 +17,15 @@ runs = $(subst $(empty) $(empty),$(comma),$(foreach seed,$(SEED_LIST),runs/$(1)$
 .PHONY: help demo compare test test-all test-lowest faults mutants lint board bench clean
 
 help:
-	@echo "make demo    train on English-French sentences, score, and translate a few (about twelve minutes)"
+	@echo "make demo    train on English-French sentences, score, and show translations (about twelve minutes)"
 	@echo "make compare train a Transformer and an LSTM on the same batches and report which is better (a quarter of an hour;"
 	@echo "             SEEDS=3 trains three of each, for a statement about the models and not only about two runs)"
 	@echo "make test    run the test suite but for its slow tests"
 	@echo "make test-all       … with them (twice as long)"
 	@echo "make test-lowest    … with the lowest versions that pyproject.toml allows, in an environment of their own"
-	@echo "make faults  put hundreds of faults into the way of training and translating"
-	@echo "make mutants plant some 300 mistakes in mt/, one at a time, and count those that the tests notice (an hour or two)"
-	@echo "make lint    check style and types"
+	@echo "make faults  inject hundreds of faults into training and translation"
+	@echo "make mutants plant 300 bugs in mt/, one at a time, and count those that the tests notice (an hour or two)"
+	@echo "make lint    check style, types and vocabulary"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"
 	@echo "make clean   remove .venv, .venv-lowest and caches; runs and corpora stay"
@@ -53,8 +50,13 @@ $(LOWEST)/installed: pyproject.toml constraints.txt tests/lowest_versions.py
 
 demo: .venv/installed
 	$(BIN)/python train.py experiment=demo name=demo
-	@printf '%s\n' $(SENTENCES) | $(BIN)/python translate.py run=runs/demo > runs/demo/demo.txt
-	@echo; printf '%s\n' $(SENTENCES) | paste -d '\n' - runs/demo/demo.txt | sed 'n; s/^/  → /'
+	@echo; echo "Every 400th test sentence, its translation (→) and its reference (=). The model is small and was trained for"
+	@echo "minutes on everyday sentences: it translates short ones well, and makes errors in long or unusual ones."
+	@cd runs/demo/scored && paste -d '\n' test.source test.hypothesis test.reference \
+	  | awk 'int((NR - 1) / 3) % 400 == 399 { print (NR % 3 == 1 ? "\n" : NR % 3 == 2 ? "  → " : "  = ") $$0 }'
+	@echo; echo "Next, translate text of your own:"
+	@echo "  source .venv/bin/activate"
+	@echo "  echo 'Where is the station?' | python translate.py run=runs/demo"
 
 compare: .venv/installed
 	$(foreach seed,$(SEED_LIST),\
@@ -81,6 +83,7 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.vocabulary
 
 board: .venv/installed
 	$(BIN)/tensorboard --logdir runs

@@ -268,16 +268,10 @@ def show_results(run: Path) -> None:
     if results["best_update"] == 0:
         best = "best on validation before the first: the final weights are the initial ones"
     languages = " source_language=… target_language=…" if directions else ""
-    confidence_rows = []
-    if figures := results.get(CONFIDENCE):
-        areas = f"area under ROC {figures['roc_area']}, of the score alone {figures['score_roc_area']}"
-        note = f"expected calibration error; {areas}"
-        confidence_rows.append(("confidence", f"{figures['calibration_error']}", note))
     rows = [
         *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
         *((f"… {key}", f"{own['bleu']:.2f}", f"BLEU; chrF2 {own['chrf']:.2f}") for key, own in directions.items()),
         *([] if before is None else [("… before fine-tuning", f"{before:.2f}", "BLEU of the initial weights")]),
-        *confidence_rows,
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),
         *([("epochs", f"{results['epochs']:,.2f}", "")] if "epochs" in results else []),

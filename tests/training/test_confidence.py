@@ -30,8 +30,7 @@ def config(folder, valid=200, **training):
     return toy.config(folder, training={"max_updates": 160, "validate_every": 160, **training})
 
 
-def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
+def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path):
     settings = config(tmp_path)
     train_until(settings, 100)
     assert read_description(settings.folder).confidence is None
@@ -41,7 +40,6 @@ def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog):
     figures = read_results(settings)["confidence"]
     assert figures["pairs"] == 100 and 0 < figures["calibration_error"] < 0.3
     assert 0.5 < figures["roc_area"] <= 1 and 0.5 < figures["score_roc_area"] <= 1
-    assert f"expected calibration error; area under ROC {figures['roc_area']}," in caplog.text
     ((best,),) = Translator.load(settings.folder).hypotheses(["ba de fi"], confident=True)
     assert 0 <= best.confidence <= 1
 
