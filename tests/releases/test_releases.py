@@ -1,7 +1,7 @@
-"""The runs in the folder ``1.0.0`` translate to the lines beside them, and the unfinished one can be finished.
+"""Runs of released versions translate to the lines beside them, and unfinished ones can be finished.
 
-They were made on made-up text, and are as small as they can be. Nothing in them names a machine. A later format gets a
-folder of its own, and the tests read both.
+They were made on made-up text, and are as small as possible. Nothing in them names a machine. 2.0.0 has features that
+1.0.0 lacked: two directions, symbols that are never split, frozen parameters, a learning rate that falls on a plateau.
 """
 
 import json
@@ -227,22 +227,43 @@ def test_a_folder_that_is_no_model_is_reported_what_one_holds(tmp_path):
         open_model(tmp_path)
 
 
-@pytest.fixture
-def unfinished(tmp_path, monkeypatch):
-    """A copy of an unfinished run, in the folder that it was begun in."""
-    shutil.copytree(FIXTURES / "unfinished", tmp_path / "runs/unfinished")
-    shutil.copytree(FIXTURES / "corpus", tmp_path / "corpus")
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+@pytest.mark.parametrize(("source", "target"), [("xx", "yy"), ("yy", "xx")])
+def test_run_of_two_directions_translates_to_the_recorded_lines(source, target, engine, tmp_path):
+    config = TranslateConfig(
+        run=str(HERE / "2.0.0/directions"),
+        input=str(HERE / "lines.txt"),
+        output=str(tmp_path / "out.txt"),
+        source_language=source,
+        target_language=target,
+        decoding=DecodingChoice(engine=engine),
+    )
+    translate(config)
+    assert (tmp_path / "out.txt").read_text() == (HERE / f"2.0.0/directions.{source}-{target}.txt").read_text()
+
+
+def begin_again(version, folder, monkeypatch):
+    """Copy the unfinished run of a version, and its corpus, and change to the folder that it was begun in."""
+    shutil.copytree(HERE / version / "unfinished", folder / "runs/unfinished")
+    shutil.copytree(FIXTURES / "corpus", folder / "corpus")
+    monkeypatch.chdir(folder)
     return Path("runs/unfinished")
 
 
-def test_an_unfinished_run_can_be_finished(unfinished):
+@pytest.fixture
+def unfinished(tmp_path, monkeypatch):
+    return begin_again("1.0.0", tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("version", "loss"), [("1.0.0", 3.7100167), ("2.0.0", 5.2528428)])
+def test_unfinished_run_ends_as_with_the_version_that_began_it(version, loss, tmp_path, monkeypatch):
+    unfinished = begin_again(version, tmp_path, monkeypatch)
     before = (unfinished / "metrics.jsonl").read_text()
     train(read_config(unfinished))
     metrics = (unfinished / "metrics.jsonl").read_text()
     assert metrics.startswith(before)
     (last,) = [line for line in map(json.loads, metrics.splitlines()) if (line["step"], line["split"]) == (40, "valid")]
-    assert last["loss"] == pytest.approx(3.7100167, rel=1e-3)  # as the code that began it finished it
+    assert last["loss"] == pytest.approx(loss, rel=1e-3)
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
     assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == MODEL_FORMAT
