@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from mt.core.coded_text import CodedText
 from mt.formats.layout import (
-    KEPT_OR_BETWEEN_WORDS,
     cut_paragraphs,
     insert_accelerator,
     insert_breaks,
@@ -147,15 +146,6 @@ def test_restore_preserves_copied_lines(text, flows):
     sources = [line.text for line in layout.lines]
     assert layout.restore(sources) == CodedText(text)
     assert all(source.written().strip() and len(source.written().splitlines()) == 1 for source in sources)
-
-
-@given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
-def test_insert_breaks_only_replaces_spaces(text, breaks):
-    source = coded_markup(text, "html")
-    result = insert_breaks(source, sorted(breaks))
-    assert result.written().replace("\n", "").replace(" ", "") == source.written().replace(" ", "")
-    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(source.text))
-    assert result.text.count("\n") == min(len(breaks), gaps)
 
 
 @pytest.mark.parametrize(

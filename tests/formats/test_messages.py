@@ -1,46 +1,29 @@
 """ICU messages: their texts are found, and other messages are recognized."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mt.formats.messages import has_alternatives, message_arguments
 
-WORDS = st.sampled_from(["a dog", "# dogs", "{name} sleeps", "it''s {n} o'clock", "so", "two  words"])
-
-
-@st.composite
-def arguments(draw, depth=2):
-    """An argument and its outermost texts."""
-    text = WORDS if depth == 0 else st.one_of(WORDS, arguments(depth - 1).map(lambda each: f"so {each[0]}!"))
-    kind = draw(st.sampled_from(["plural", "select", "selectordinal"]))
-    keys = [*draw(st.lists(st.sampled_from(["one", "few", "many"]), unique=True)), "other"]
-    texts = [draw(text) for _ in keys]
-    space = draw(st.sampled_from(["", " ", "\n  "]))
-    options = " ".join(f"{key} {{{space}{each}{space}}}" for key, each in zip(keys, texts, strict=True))
-    return f"{{n, {kind}, {options}}}", texts
-
-
-@given(st.lists(arguments(), min_size=1, max_size=3), st.sampled_from(["", "You have ", "{0} "]))
-def test_message_arguments_of_generated_messages(expected, before):
-    message = before + " and ".join(argument for argument, _ in expected)
-    arguments = message_arguments(message)
-    assert [
-        (message[argument.start : argument.end], [message[slice(*span)] for span in argument.parts])
-        for argument in arguments
-    ] == expected
+DOGS = "{n, plural, one {# dog} other {\n  # dogs }}"
+TIME = "{m, selectordinal, other {it''s {n} o'clock}}"
+NESTED = "{n, select, a {so {m, plural, other {x}}!} b {} other {two  words}}"
 
 
 @pytest.mark.parametrize(
-    ("message", "texts"),
+    ("message", "expected"),
     [
-        ("{v, select, A {a cat} B {a dog}}", ["a cat", "a dog"]),  # Angular needs no other
+        (f"You have {DOGS} and {TIME}", [(DOGS, ["# dog", "# dogs"]), (TIME, ["it''s {n} o'clock"])]),
+        (NESTED, [(NESTED, ["so {m, plural, other {x}}!", "two  words"])]),
+        ("{v, select, A {a cat}}", [("{v, select, A {a cat}}", ["a cat"])]),  # Angular needs no "other"
         ("Hello {name}, {n, number} and {d, date, short}", []),
         ("tree | trees", []),
     ],
 )
-def test_message_arguments(message, texts):
-    assert [message[slice(*span)] for each in message_arguments(message) for span in each.parts] == texts
+def test_message_arguments(message, expected):
+    assert [
+        (message[argument.start : argument.end], [message[slice(*span)] for span in argument.parts])
+        for argument in message_arguments(message)
+    ] == expected
 
 
 @pytest.mark.parametrize(

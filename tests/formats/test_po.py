@@ -111,9 +111,8 @@ def test_encoding_of_po_header_is_preserved():
         rendered(document, ["漢"])
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_byte_order_mark_of_po_is_preserved(line_end):
-    content = f'{HEADER}\nmsgid "a"\nmsgstr ""\n\nmsgid "b"\nmsgstr "c"\n'.replace("\n", line_end)
+def test_byte_order_mark_of_po_is_preserved():
+    content = f'{HEADER}\nmsgid "a"\nmsgstr ""\n\nmsgid "b"\nmsgstr "c"\n'
     assert translated("\ufeff" + content) == "\ufeff" + translated(content) != "\ufeff" + content
     assert list(po_pairs(f"\ufeff{content}".encode(), "en", "fr")) == [("b", "c")]
 

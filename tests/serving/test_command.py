@@ -1,4 +1,4 @@
-"""The command in a process of its own."""
+"""The command ``serve``: its process, its socket and its settings."""
 
 import asyncio
 import http.client
@@ -30,30 +30,34 @@ def process(runs):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_it_finishes_what_it_has_and_ends(process, number, status):
+def test_signal_ends_server_after_pending_requests(process, number, status):
     running, url = process
     texts = toy.sentences(120, seed=13)
     asking = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     body = json.dumps({"q": texts, "source": "en", "target": "fr"})
     asking.request("POST", "/translate", body, {"Content-Type": "application/json"})
-    assert urllib.request.urlopen(f"{url}/health").status == 200  # so it has got what was sent before
+    assert urllib.request.urlopen(f"{url}/health").status == 200  # so the server has received the first request
     running.send_signal(number)
     assert len(json.load(asking.getresponse())["translatedText"]) == len(texts)
     assert running.wait(60) == status
     assert b"Traceback" not in running.stderr.read()
 
 
-def test_a_port_that_is_taken_or_a_host_that_is_not_here():
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("127.0.0.1", r"host=127.0.0.1 port=\d+: Address already in use"), ("198.51.100.7", "host=198")],
+)
+def test_unavailable_address_is_reported(host, message):
     from mt.serving.command import serve
 
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(InputError, match=r"host=127.0.0.1 port=\d+: Address already in use"):
-            serve(ServingConfig(run="nothing", port=taken.getsockname()[1]))
-        with pytest.raises(InputError, match=r"host=198.51.100.7 port=0: "):
-            serve(ServingConfig(run="nothing", host="198.51.100.7", port=0))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        pytest.raises(InputError, match=message),
+    ):
+        serve(ServingConfig(run="nothing", host=host, port=other.getsockname()[1]))
 
 
-def test_what_is_missing_is_named(tmp_path):
+def test_missing_serving_packages_are_reported(tmp_path):
     (tmp_path / "program.py").write_text(
         "import sys\nfrom mt.cli.commands import COMMANDS\nfrom mt.core.process import load_function\n"
         "for name in [name for name in sys.modules if name.startswith(('mt.serving', 'starlette'))]:\n"
@@ -73,30 +77,26 @@ def test_what_is_missing_is_named(tmp_path):
         ({"run": ("a", "./a")}, "given twice"),
     ],
 )
-def test_settings_that_a_server_cannot_keep_are_refused(values, message):
+def test_unsupported_settings_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         ServingConfig.model_validate({"run": "a"} | values)
 
 
-def test_answers_do_not_wait_for_acknowledgements():
-    """Without TCP_NODELAY, every answer after the first of a connection takes 40 ms more."""
+def test_listening_socket_disables_nagle():
+    """Without TCP_NODELAY, every response after the first of a connection takes 40 ms longer."""
     from mt.serving.command import listening_socket
 
-    found = []
+    async def accepted_option():
+        option = asyncio.get_running_loop().create_future()
 
-    async def accept_one():
-        connected = asyncio.Event()
-
-        def look(reader, writer):
-            found.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-            connected.set()
+        def accept(reader, writer):
+            option.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
         listening = listening_socket(ServingConfig(run="any", port=0))
-        async with await asyncio.start_server(look, sock=listening):
+        async with await asyncio.start_server(accept, sock=listening):
             _, writer = await asyncio.open_connection(*listening.getsockname())
-            await connected.wait()
             writer.close()
+            return await option
 
-    asyncio.run(accept_one())
-    assert found and found[0]
+    assert asyncio.run(accepted_option())

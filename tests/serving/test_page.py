@@ -18,7 +18,7 @@ LINES = toy.sentences(2, seed=9)
 
 @pytest.fixture(scope="module")
 def page(runs, tmp_path_factory):
-    """A server of two models from English to French, and of one back."""
+    """A server with two models from English to French, and one from French to English."""
     second = toy.copy_to_change(runs[0], tmp_path_factory.mktemp("second") / "a second one")
     with serving(ServingConfig(run=(str(runs[0]), str(second), str(runs[1])), characters=300)) as (found, _):
         yield found
@@ -33,8 +33,8 @@ def browser(page):
 
 @pytest.fixture
 def tab(browser, page):
-    """The page, with two lines typed and translated."""
-    browser.get_log("browser")  # what earlier tests left there
+    """The page, after two lines have been typed and translated."""
+    browser.get_log("browser")  # discard the messages of earlier tests
     browser.get(page.url)
     wait(browser, lambda: find(browser, "#first option"))
     find(browser, "#source")[0].send_keys(LINES[0], "\n\n", LINES[1])
@@ -62,7 +62,7 @@ def wait(browser, condition):
     WebDriverWait(browser, 60, 0.05).until(lambda _: condition())
 
 
-def test_the_browser_is_reported_to_load_nothing_from_elsewhere(page):
+def test_page_headers_forbid_external_content(page):
     for path, media_type in (("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")):
         with urllib.request.urlopen(page.url + path) as response:
             content = response.read().decode()
@@ -71,7 +71,7 @@ def test_the_browser_is_reported_to_load_nothing_from_elsewhere(page):
             assert not re.search(r"https?://|innerHTML|style=|onclick=\"", content)
 
 
-def test_what_is_typed_is_translated(tab, translator):
+def test_typed_text_is_translated(tab, translator):
     assert texts(tab, ".panel .of-target") == translator.translate(LINES)
     assert tab.execute_script("return document.activeElement.id") == "source"
     loaded = tab.execute_script(
@@ -82,7 +82,7 @@ def test_what_is_typed_is_translated(tab, translator):
     assert tab.get_log("browser") == []
 
 
-def test_the_glossary_is_in_force_as_soon_as_it_is_typed(tab):
+def test_typed_glossary_is_applied(tab):
     word = LINES[0].split()[0]
     tab.execute_script("document.getElementById('glossary').closest('details').open = true")
     find(tab, "#glossary")[0].send_keys("half a line =\n", f"{word} = zazu")
@@ -90,20 +90,20 @@ def test_the_glossary_is_in_force_as_soon_as_it_is_typed(tab):
     wait(tab, lambda: "Glossary: 1 of 2 lines skipped" in texts(tab, "#status")[0])
 
 
-def test_a_word_shows_what_it_was_aligned_to(tab, runs):
-    (first, _) = Translator.load(runs[0]).hypotheses(LINES, aligned=True)
-    for number, word in enumerate(first[0].text.split()):
+def test_clicked_word_highlights_aligned_words(tab, runs):
+    best = Translator.load(runs[0]).hypotheses(LINES[:1], aligned=True)[0][0]
+    words = best.text.split()
+    for number, word in enumerate(words):
         click(tab, find(tab, ".of-target")[0].find_elements("css selector", "span")[number])
-        linked = [LINES[0].split()[one] for one, other in first[0].alignment if other == number]
+        linked = [LINES[0].split()[source] for source, target in best.alignment if target == number]
         assert texts(tab, ".linked") == linked and texts(tab, ".chosen") == [word]
-        status = texts(tab, "#status")[0]
-        assert status == (f"{word} — {', '.join(linked)}" if linked else f"{word} is aligned to no word")
+        status = f"{word} — {', '.join(linked)}" if linked else f"{word} is aligned to no word"
+        assert texts(tab, "#status") == [status]
     click(tab, find(tab, ".of-source span")[0])
-    expected = [first[0].text.split()[other] for one, other in first[0].alignment if one == 0]
-    assert texts(tab, ".of-target .linked") == expected
+    assert texts(tab, ".of-target .linked") == [words[target] for source, target in best.alignment if source == 0]
 
 
-def test_words_are_reached_by_arrow_keys(tab):
+def test_arrow_keys_select_words(tab):
     from selenium.webdriver.common.keys import Keys
 
     click(tab, find(tab, ".of-target span")[0])
@@ -116,7 +116,7 @@ def test_words_are_reached_by_arrow_keys(tab):
     assert len(stops) >= 2 and stops == [-1] * (len(stops) - 1) + [0]
 
 
-def test_dragging_selects_text_and_chooses_no_word(tab, translator):
+def test_dragging_selects_text(tab, translator):
     from selenium.webdriver import ActionChains
 
     words = find(tab, ".of-target")[0].find_elements("css selector", "span")
@@ -131,7 +131,7 @@ def test_dragging_selects_text_and_chooses_no_word(tab, translator):
     assert texts(tab, ".chosen") == [words[0].text]
 
 
-def test_the_translation_is_copied_with_blank_lines(tab, translator):
+def test_copy_button_preserves_blank_lines(tab, translator):
     (button, _) = find(tab, ".copy")
     button.click()
     assert texts(tab, ".copied:has(+ .copy)") == ["Copied", ""]
@@ -144,7 +144,7 @@ def test_the_translation_is_copied_with_blank_lines(tab, translator):
     )
 
 
-def test_the_status_is_empty_when_the_text_is(tab):
+def test_status_is_cleared_with_text(tab):
     statuses = tab.execute_script(
         "translate(0); const before = status.textContent; source.value = ''; translate(0); "
         "return [before, status.textContent]"
@@ -154,7 +154,7 @@ def test_the_status_is_empty_when_the_text_is(tab):
     assert texts(tab, "#status") == [""] and not find(tab, ".panel .line")
 
 
-def test_alternatives(tab, runs):
+def test_chosen_alternative_is_shown(tab, runs):
     translator = Translator.load(runs[0], DecodingChoice(n_best=3))
     expected = list(dict.fromkeys(one.text for one in translator.hypotheses(LINES)[0]))
     line = find(tab, ".line")[0]
@@ -168,12 +168,11 @@ def test_alternatives(tab, runs):
     assert [button.get_attribute("aria-pressed") for button in buttons[:2]] == ["false", "true"]
 
 
-def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, browser, runs):
-    assert not find(tab, ".uncertain") and "uncertain" not in find(tab, ".lines")[0].text
-    unsure = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -1.1})
-    with serving(ServingConfig(run=str(runs[0]))) as (found, models):
-        models.models[0].translator.confidence.fitted = unsure
-        browser.get(found.url)
+def test_uncertain_translation_is_shaded(browser, runs):
+    uncertain = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -1.1})
+    with serving(ServingConfig(run=str(runs[0]))) as (server, models):
+        models.models[0].translator.confidence.fitted = uncertain
+        browser.get(server.url)
         find(browser, "#source")[0].send_keys(LINES[0])
         wait(browser, lambda: find(browser, ".uncertain") and not find(browser, ".old"))
         assert "uncertain: confidence 25 %" in find(browser, ".line")[0].text
@@ -182,12 +181,9 @@ def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, brow
         assert not find(browser, ".uncertain") and "uncertain" not in find(browser, ".line")[0].text
         click(browser, find(browser, ".line li button")[0])
         assert find(browser, ".of-target.uncertain")
-        models.models[0].translator.confidence.fitted = unsure.model_copy(update={"intercept": 1.1})
-        find(browser, "#source")[0].send_keys(" ", LINES[1])
-        wait(browser, lambda: not find(browser, ".uncertain") and not find(browser, ".old"))
 
 
-def test_the_attention_of_any_layer_and_head(tab, translator):
+def test_attention_map_of_chosen_layer_and_head(tab, translator):
     line = find(tab, ".line")[0]
     click(tab, line.find_elements("css selector", "summary")[-1])
     wait(tab, lambda: find(tab, "table"))
@@ -221,7 +217,7 @@ def choose(browser, select, value):
     )
 
 
-def test_two_models_side_by_side(tab, translator):
+def test_second_model_is_shown_beside_the_first(tab, translator):
     assert not find(tab, "#beside")[0].get_attribute("hidden")
     assert tab.execute_script("return [...document.querySelectorAll('#second option')].map(o => o.value)") == [
         "",
@@ -230,13 +226,13 @@ def test_two_models_side_by_side(tab, translator):
     choose(tab, find(tab, "#second")[0], "a second one")
     wait(tab, lambda: len(find(tab, ".line")) == 4 and not find(tab, ".old"))
     assert texts(tab, ".of-target") == 2 * translator.translate(LINES)
-    one, other = tab.execute_script(
+    left, right = tab.execute_script(
         "return [...document.querySelectorAll('.panel')].map(panel => panel.getBoundingClientRect().toJSON())"
     )
-    assert one["top"] == other["top"] and one["right"] < other["left"]
+    assert left["top"] == right["top"] and left["right"] < right["left"]
 
 
-def test_the_limit_is_reported_before_and_what_is_wrong_after(tab):
+def test_text_limit_is_shown_and_enforced(tab):
     assert texts(tab, "#length:not(.exceeded)") == [f"{len(''.join(LINES)) + 2} of at most 300 characters"]
     tab.execute_script("document.getElementById('source').value = 'ba '.repeat(101)")
     find(tab, "#source")[0].send_keys("x")
@@ -245,14 +241,14 @@ def test_the_limit_is_reported_before_and_what_is_wrong_after(tab):
 
 
 @pytest.mark.parametrize("response", ["'<html>'", "'{}', {status: 502}"])
-def test_a_server_that_is_gone_is_named_until_it_is_back(tab, response):
+def test_unreachable_server_is_reported(tab, response):
     tab.execute_script(f"real = fetch; models = []; source.oninput(); fetch = async () => new Response({response})")
     wait(tab, lambda: "The server cannot be reached" in texts(tab, "#status")[0])
     tab.execute_script("fetch = real; source.oninput()")
     wait(tab, lambda: not texts(tab, "#status")[0])
 
 
-def test_text_is_never_taken_for_markup(tab):
+def test_text_is_not_parsed_as_html(tab):
     tab.execute_script("document.getElementById('source').value = '<img src=x onerror=alert(1)> ba de'")
     find(tab, "#source")[0].send_keys(" fi")
     wait(tab, lambda: texts(tab, ".of-source") == ["<img src=x onerror=alert(1)> ba de fi"])
@@ -260,7 +256,7 @@ def test_text_is_never_taken_for_markup(tab):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
+def test_page_fits_phone_and_elements_have_names(tab, scheme):
     with on_a_phone(tab, scheme):
         find(tab, "#source")[0].send_keys(" ba" * 25)  # a wide map
         wait(tab, lambda: texts(tab, ".of-source")[-1].endswith(" ba ba") and not find(tab, ".old"))

@@ -1,7 +1,7 @@
-"""Requests and the responses of LibreTranslate 1.9, which a client may rely on.
+"""Requests, and the responses of LibreTranslate 1.9 to them, on which clients may rely.
 
-Each row has what the original answers: status, media type, and the types of the JSON. ``OURS`` has the rows that differ
-on purpose, each with the reason.
+Each row has the original's status, media type and types of the JSON values. ``DIFFERENCES`` has the rows in which this
+server differs on purpose, each with the reason.
 """
 
 import http.client
@@ -29,7 +29,7 @@ def parts(**values: str) -> str:
 
 
 class Row(NamedTuple):
-    """A request, and the status, media type and shape of its response. A shape of None: an empty body."""
+    """A request, and the status, media type and shape of its response. The shape None is an empty body."""
 
     method: str
     path: str
@@ -42,6 +42,10 @@ class Row(NamedTuple):
 
 def post(path: str, content_type: str, body: object, status: int, shape: Any) -> Row:
     return Row("POST", path, content_type, body if isinstance(body, str) else json.dumps(body), status, JSON, shape)
+
+
+def translation(content_type: str, body: object, shape: Any, status: int = 200) -> Row:
+    return post("/translate", content_type, body, status, shape)
 
 
 def get(path: str, status: int, media_type: str, shape: Any) -> Row:
@@ -65,37 +69,29 @@ SETTINGS = {
 ASK = {"q": "ba de", "source": "en", "target": "fr"}
 
 LIBRETRANSLATE = {
-    "form": post("/translate", FORM, "q=ba+de&source=en&target=fr", 200, TEXT),
-    "form without content type": post("/translate", "", "q=ba+de&source=en&target=fr", 400, ERROR),
+    "form": translation(FORM, "q=ba+de&source=en&target=fr", TEXT),
+    "form without content type": translation("", "q=ba+de&source=en&target=fr", ERROR, 400),
     "query string": post("/translate?q=ba&source=en&target=fr", "", "", 200, TEXT),
     "query string and form": post("/translate?source=en&target=fr", FORM, "q=ba&source=fr", 200, TEXT),
-    "multipart form": post("/translate", PARTS, parts(**ASK), 200, TEXT),
-    "multipart form with a file": post("/translate", PARTS, parts(**ASK, file="x"), 200, TEXT),
-    "form in Latin-1": post("/translate", FORM, "q=%E9t%E9&source=en&target=fr", 200, TEXT),
-    "multipart form in Latin-1": post("/translate", PARTS, parts(**ASK | {"q": "été"}), 200, TEXT),
-    "q as a file": post("/translate", PARTS, parts(source="en", target="fr", file="x"), 400, ERROR),
-    "JSON": post("/translate", JSON, ASK, 200, TEXT),
-    "JSON with charset": post("/translate", "application/json; charset=utf-8", ASK, 200, TEXT),
-    "JSON list": post("/translate", JSON, ASK | {"q": ["ba", "de"]}, 200, {"translatedText": [str]}),
-    "key": post("/translate", JSON, ASK | {"api_key": "abc"}, 200, TEXT),
-    "unknown field": post("/translate", JSON, ASK | {"callback": "f"}, 200, TEXT),
-    "HTML": post("/translate", JSON, ASK | {"q": "<p>ba</p>", "format": "html"}, 200, TEXT),
-    "no format": post("/translate", JSON, ASK | {"format": ""}, 200, TEXT),
-    "alternatives": post("/translate", JSON, ASK | {"alternatives": 2}, 200, TEXT | {"alternatives": [str]}),
-    "auto": post(
-        "/translate", JSON, ASK | {"q": ENGLISH, "source": "auto"}, 200, TEXT | {"detectedLanguage": DETECTED}
+    "multipart form": translation(PARTS, parts(**ASK), TEXT),
+    "multipart form with a file": translation(PARTS, parts(**ASK, file="x"), TEXT),
+    "form in Latin-1": translation(FORM, "q=%E9t%E9&source=en&target=fr", TEXT),
+    "multipart form in Latin-1": translation(PARTS, parts(**ASK | {"q": "été"}), TEXT),
+    "q as a file": translation(PARTS, parts(source="en", target="fr", file="x"), ERROR, 400),
+    "JSON": translation(JSON, ASK, TEXT),
+    "JSON with charset": translation("application/json; charset=utf-8", ASK, TEXT),
+    "JSON list": translation(JSON, ASK | {"q": ["ba", "de"]}, {"translatedText": [str]}),
+    "key": translation(JSON, ASK | {"api_key": "abc"}, TEXT),
+    "unknown field": translation(JSON, ASK | {"callback": "f"}, TEXT),
+    "HTML": translation(JSON, ASK | {"q": "<p>ba</p>", "format": "html"}, TEXT),
+    "no format": translation(JSON, ASK | {"format": ""}, TEXT),
+    "alternatives": translation(JSON, ASK | {"alternatives": 2}, TEXT | {"alternatives": [str]}),
+    "auto": translation(JSON, ASK | {"q": ENGLISH, "source": "auto"}, TEXT | {"detectedLanguage": DETECTED}),
+    "auto of a list": translation(
+        JSON, ASK | {"q": [ENGLISH], "source": "auto"}, {"translatedText": [str], "detectedLanguage": [DETECTED]}
     ),
-    "auto of a list": post(
-        "/translate",
-        JSON,
-        ASK | {"q": [ENGLISH], "source": "auto"},
-        200,
-        {"translatedText": [str], "detectedLanguage": [DETECTED]},
-    ),
-    "auto, not served": post(
-        "/translate", JSON, ASK | {"q": GERMAN, "source": "auto"}, 200, TEXT | {"detectedLanguage": DETECTED}
-    ),
-    "q twice": post("/translate", FORM, "q=ba&q=de&source=en&target=fr", 200, TEXT),
+    "auto, not served": translation(JSON, ASK | {"q": GERMAN, "source": "auto"}, TEXT | {"detectedLanguage": DETECTED}),
+    "q twice": translation(FORM, "q=ba&q=de&source=en&target=fr", TEXT),
     "double slash": post("//translate", JSON, ASK, 200, TEXT),
     "closing slash": Row("POST", "/translate/", JSON, json.dumps(ASK), 404, HTML, str),
     "whole URL": post("http://127.0.0.1/translate", JSON, ASK, 200, TEXT),
@@ -125,7 +121,7 @@ LIBRETRANSLATE = {
     "unknown path": get("/nothing", 404, HTML, str),
 }
 
-OURS: dict[str, tuple[int, str, Any, str]] = {
+DIFFERENCES: dict[str, tuple[int, str, Any, str]] = {
     "form without content type": (200, JSON, TEXT, "the body can only be a form"),
     "form in Latin-1": (400, JSON, ERROR, "it translates characters that the text lacks"),
     "multipart form in Latin-1": (400, JSON, ERROR, "it translates characters that the text lacks"),
@@ -141,9 +137,9 @@ OURS: dict[str, tuple[int, str, Any, str]] = {
 
 
 @pytest.mark.parametrize("name", LIBRETRANSLATE)
-def test_the_response_is_the_original_one(server, name):
+def test_response_equals_that_of_libretranslate(server, name):
     row = LIBRETRANSLATE[name]
-    status, media_type, shape, _ = OURS.get(name, (row.status, row.media_type, row.shape, ""))
+    status, media_type, shape, _ = DIFFERENCES.get(name, (row.status, row.media_type, row.shape, ""))
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": row.content_type} if row.content_type else {}
     body = row.body.encode("latin-1" if "Latin-1" in name else "utf-8")
@@ -175,12 +171,11 @@ def assert_shape(value: Any, shape: Any) -> None:
         assert isinstance(value, (int, float) if shape is float else shape)
 
 
-@pytest.mark.parametrize("path", ["/translate", "/languages"])
-def test_the_preflight_request_of_a_browser(server, path):
+def test_preflight_request(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     asked = "content-type, x-requested-with, cache-control, x-file-name, authorization"
     headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
-    connection.request("OPTIONS", path, headers=headers | {"Access-Control-Request-Headers": asked})
+    connection.request("OPTIONS", "/translate", headers=headers | {"Access-Control-Request-Headers": asked})
     response = connection.getresponse()
     allowed = response.headers["Access-Control-Allow-Headers"].lower().split(", ")
     assert response.status == 200 and response.read() == b"" and set(asked.split(", ")) <= set(allowed)
