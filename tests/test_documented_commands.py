@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -136,9 +137,13 @@ def working_folder(tmp_path_factory):
     for memory in ("memories/new.tmx", "memories/old/first.tmx"):
         shutil.copy(folder / "memory.tmx", folder / memory)
     entries = "".join(f'\nmsgid "{one}"\nmsgstr "{other}"\n' for one, other in pairs)
-    for name in ("messages.po", "po/es.po", "po/fr.po", "locale/a/messages.po"):
+    for name in ("messages.po", "po/es.po", "po/fr.po", "locale/a/messages.po", "app/messages.po"):
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(f'{entries}\nmsgid "ba de"\nmsgstr ""\n')
+    (folder / "strings.json").write_text('{"where": "ba de", "tired": "de"}')
+    with zipfile.ZipFile(folder / "letter.docx", "w") as archive:
+        namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+        archive.writestr("word/document.xml", f'<w:document xmlns:w="{namespace}"/>')
     (folder / "more.csv").write_text("en,es\n" + "".join(f"{one},{other}\n" for one, other in pairs[:50]))
     glossary = "en\tes\n" + (folder / "pairs.tsv").read_text()
     (folder / "terms.tsv").write_text("ba\tba|de\n")

@@ -59,7 +59,7 @@ def test_cut_paragraphs_separates_texts(text, expected):
         ("As soon as the box of old books has come,\nI will open it for you.", 1),
         ("We could not send the letter with your photos to\n%s because there is no stamp on it and\nno address.", 1),
         ("The boat that you have seen leaves the island at\n\t7 o'clock in the evening.", 1),
-        ("Somebody has told me that nobody ever opened\r\n<b>the blue door</b> before.", 1),
+        ("Somebody has shown me that nobody ever opened\r\n<b>the blue door</b> before.", 1),
         ("The woman who sold us this old boat went back to live in\nLeeds with her brother.", 1),
         ("She read the long letter that came from Dr.\nMiller, who never\nwrote again.", 1),
         ("Open the box\nand look at it\ncarefully", 1),
@@ -75,7 +75,7 @@ def test_cut_paragraphs_separates_texts(text, expected):
         ("The boat went slowly to the island in the night,\nWhile all the people of the village slept,\n"
          "And nobody has ever seen it come back home,\nThough many waited at the shore and wept.", 4),
         ("Ann Miller\n5 Green Street\nLeeds", 3),
-        ("%s is no valid name for a boat of the town\n%s is no valid name for the island\nand its house.", 2),
+        ("%s is not a valid name for a boat of the town\n%s is not a valid name for the island\nand its house.", 2),
         ("We went to the island by boat, where we saw\n%s from the sea and all of the old trees\nthe house", 2),
         ("HOME\n  the folder of the user", 2),
         ("push\npull\nclone a folder", 3),

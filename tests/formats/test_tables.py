@@ -101,7 +101,7 @@ def test_files_of_different_lengths_are_refused(tmp_path, sources, targets):
         ("a.tsv", [], ("de", "en"), "a.tsv"),
         ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*column numbers from 0"),
         ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
-        ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
+        ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is"),
         ("a.csv", ["sep=;", "de;en", "a"], ("de", "en"), "line 3 has 1 columns but the first has 2"),
         ("a.jsonl", ["1"], ("de", "en"), "a.jsonl: line 1: must be a JSON object or array"),
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
