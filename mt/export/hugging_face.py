@@ -127,8 +127,7 @@ def _vocabulary(tokenizer: Tokenizer, joint: bool, config: TransformerConfig) ->
         config: The model's settings.
     """
     start = PAD if config.decoder_start == "pad" else BOS
-    pieces = tokenizer.subwords(range(tokenizer.vocabulary_size))
-    return tokenizer.vocabulary or Vocabulary(pieces, PAD, UNK, start, EOS, joint)
+    return tokenizer.vocabulary or Vocabulary(tokenizer.all_subwords(), PAD, UNK, start, EOS, joint)
 
 
 def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict[str, object]:

@@ -198,6 +198,10 @@ class Tokenizer:
         """Return the string of each token, with ▁ for the start of a word."""
         return [self._subwords[token] for token in ids]
 
+    def all_subwords(self) -> list[str]:
+        """Return the strings of all tokens of the vocabulary, in the order of their ids."""
+        return self.subwords(range(self.vocabulary_size))
+
     def language_prefix(self, tokens: Sequence[int]) -> list[int]:
         """Return the language token at the start of a source; an empty list if there is none."""
         has_language = self.vocabulary and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])

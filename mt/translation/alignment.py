@@ -175,6 +175,7 @@ def choose_alignment(
     sources, targets = [source for source, _, _ in anchored], [target for _, target, _ in anchored]
 
     def count_correct_links(config: AlignmentConfig) -> int:
+        """Return the number of anchors that are linked to their translation, and to nothing else."""
         count = 0
         all_links = Aligner(model, text_layer, config, batch_tokens).links(sources, targets)
         for (source, target, anchor), links in zip(anchored, all_links, strict=True):

@@ -103,7 +103,7 @@ def _specification(trained: TrainedModel) -> Any:
         (trained.tokenizers.source, spec.register_source_vocabulary),
         (trained.tokenizers.target, spec.register_target_vocabulary),
     ):
-        register(tokenizer.subwords(range(tokenizer.vocabulary_size)))
+        register(tokenizer.all_subwords())
     start = PAD if config.decoder_start == "pad" else BOS
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = trained.tokenizers.target.subwords(
         [UNK, start, EOS]

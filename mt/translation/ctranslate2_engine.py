@@ -68,9 +68,8 @@ class CTranslate2Engine(Engine):
         # is the fastest.
         sentences = 128 if compute_type == "float32" else 32
         self.max_batch_size = max(1, sentences * 5 // max(5, config.beam_size)) if self._on_cpu else 0
-        source, target = trained.tokenizers.source, trained.tokenizers.target
-        self._source_names = source.subwords(range(source.vocabulary_size))
-        names = target.subwords(range(target.vocabulary_size))
+        self._source_names = trained.tokenizers.source.all_subwords()
+        names = trained.tokenizers.target.all_subwords()
         self._target_ids = {name: token for token, name in enumerate(names)}
         self._eos = names[EOS]
         self._end_tokens = {self._eos, *(names[token] for token in self.model.suppressed_tokens)}

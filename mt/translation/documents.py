@@ -93,8 +93,8 @@ def _translate_windows(
     with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
-            asked = [Line(**line._asdict(), number=number) for number, line in enumerate(window, start)]
-            new = [CodedText("") if best.is_source else best.coded for (best,) in translator.hypotheses(asked)]
+            numbered = [Line(**line._asdict(), number=number) for number, line in enumerate(window, start)]
+            new = [CodedText("") if best.is_source else best.coded for (best,) in translator.hypotheses(numbered)]
             records = [(text, [(code.number, code.position) for code in codes]) for text, codes in new]
             outputs.append(len(window), value=records)
             translations |= zip(window, new, strict=True)

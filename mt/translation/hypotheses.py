@@ -143,7 +143,7 @@ class HypothesisChecker:
     def __init__(self, layer: TextLayer) -> None:
         tokenizer = layer.tokenizers.target
         self._layer = layer
-        names = tokenizer.subwords(range(tokenizer.vocabulary_size))
+        names = tokenizer.all_subwords()
         self._placeholders = {token: name for token, name in enumerate(names) if PLACEHOLDER.fullmatch(name)}
         # These include all bytes, which can spell any number, because their names have digits: <0x0A>.
         numeric = {token for token, name in enumerate(names) if NUMERIC.search(name)}
@@ -194,6 +194,14 @@ class SearchState:
         before_step: Callable[[], None],
         constraints: Sequence[Sequence[Constraint]] = (),
     ) -> None:
+        """
+        Args:
+            model: The model, in evaluation mode.
+            sources: The token ids of the sources, without EOS.
+            config: The decoding settings.
+            before_step: Called before each decoding step.
+            constraints: The constraints on the hypotheses of each source; empty: there are none.
+        """
         source = collate_sources(sources).to(model.device)
         self._model = model
         self._limits = hypothesis_limits(model, source, config)  # (B,)

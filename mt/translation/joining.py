@@ -193,24 +193,24 @@ class LineJoiner:
 
     def _finish(self, line: SegmentedLine, draft: _LineDraft) -> ScoredText:
         """Restore the values, casing, tags and whitespace of a draft."""
-        layer, asked = self.layer, line.line
+        layer, original = self.layer, line.line
         parts = nested_drafts(draft.segments)
         restored = self._restore(parts)
         is_repaired = not layer.phenomena or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
-            return _untranslated(asked, draft.score)
+            return _untranslated(original, draft.score)
         coded = CodedText("".join(restored))
         elements = text_and_elements(line.coded)[1] if line.coded.codes else []
-        links, copied = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
-        alignment = word_links(links, line.text, coded.text) if asked.aligned else None
+        links, copied = self._links(parts, restored, elements) if original.aligned or line.coded.codes else ([], [])
+        alignment = word_links(links, line.text, coded.text) if original.aligned else None
         if line.is_marked_up:
             coded = transfer_markup(line.coded, coded.text, links, copied)
         if layer.phenomena and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")
-        if asked.is_plain:
+        if original.is_plain:
             coded = CodedText(coded.written())  # the codes of plain text, such as **, are text again
-        if asked.escape is str:
+        if original.escape is str:
             coded = coded.spliced(Splice(*match.span(), " ") for match in LINE_BREAKS.finditer(coded.text))
         coded = coded.mapped(layer.show_symbols)
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)

@@ -138,7 +138,7 @@ def test_link_words_joins_best_matches_and_neighbors(weights, expected):
     assert _link_words(np.array(weights)) == expected
 
 
-def test_word_weights_are_sums_over_source_and_means_over_target_tokens():
+def test_word_weights_are_source_sums_and_target_means():
     weights = np.array([[1.0, 2.0, 4.0], [10.0, 20.0, 40.0], [100.0, 200.0, 400.0]], np.float32)
     assert _word_weights(weights, [[0], [1, 2]], [[0], [1, 2]]).tolist() == [[1.0, 6.0], [55.0, 330.0]]
 

@@ -19,7 +19,7 @@ from tests.processes import PROJECT
 LINES = [*toy.sentences(9, seed=3), "", "ba https://example.org/7"]
 
 
-def test_decode_lines_removes_cr_and_bom_and_replaces_invalid_bytes():
+def test_decode_lines_cleans_line_ends_and_invalid_bytes():
     lines = [b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"]
     assert list(decode_lines(lines, "in.txt")) == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
 

@@ -36,7 +36,7 @@ def translator(kept):
     return Translator.load(MODEL, kept=kept, device="cpu")
 
 
-def test_each_term_is_translated_once_and_other_lines_are_unchanged(translator):
+def test_terms_are_translated_once_per_occurrence(translator):
     lines = ["ba de su ku", "la fi go ra", "ba de wa de", "ba\tde su", "su, de/wa http://de.de {de}", "zebu ba zebu"]
     translations = translator.translate(lines)
     for word, counts in {"zaza": [1, 0, 2, 1, 1], "momo": [0, 1, 0, 0, 0], "ku": [1, 0, 0, 0, 0]}.items():
