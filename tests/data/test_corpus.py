@@ -157,7 +157,7 @@ def test_mixture_concatenates_corpora_with_weights(tmp_path):
     ]
 
 
-def test_load_corpus_reads_changed_file_of_same_size_and_time(tmp_path):
+def test_load_corpus_rereads_changed_file_of_same_size(tmp_path):
     files = write_files(tmp_path, PAIRS)
     splits = held_out(tmp_path)
     before, same = (load(train=files, **splits).train for _ in range(2))

@@ -22,6 +22,7 @@ from mt.data.pairs import sentences_sha256
 from mt.data.readers import find_input_files
 from mt.data.split import MAX_FILE_LINES
 from tests.data.corpora import config, load
+from tests.toy import write_lines
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
 
@@ -155,30 +156,42 @@ def test_patterns_pair_files_of_equal_names(twin_folders, pattern):
     assert groups and all(str(target) == str(source).replace("/de/", "/en/") for source, target in groups)
 
 
-def test_several_pairs_of_files(tmp_path):
-    halves = [PAIRS[:30], PAIRS[30:]]
-    files = [
-        tuple(
-            write(tmp_path / f"{number}.{code}", "".join(f"{pair[side]}\n" for pair in half).encode())
-            for side, code in enumerate(("de", "en"))
-        )
-        for number, half in enumerate(halves)
-    ]
-    whole = load(kind="table", train=write(tmp_path / "whole.tsv", tsv(PAIRS)))
-    assert checksums(load(kind="files", train=files)) == checksums(whole)
-    assert checksums(load(kind="files", train=files[::-1])) != checksums(whole)
-    for named in ([(f"{tmp_path}/*.de", f"{tmp_path}/*.en")], (f"{tmp_path}/*.de", f"{tmp_path}/*.en")):
-        assert find_input_files(config(kind="files", train=named), "train") == [
-            tuple(map(Path, pair)) for pair in files
-        ]
-    with pytest.raises(InputError, match="must have the same wildcards"):
-        load(kind="files", train=(files[0][0], f"{tmp_path}/*.en"))
-    with pytest.raises(InputError, match=r"data\.train: .*0.de is on both sides"):
-        load(kind="files", train=(f"{tmp_path}/*.de", f"{tmp_path}/./*.de"))
-    with pytest.raises(InputError, match=r"0\.de \+ .*0\.en: named 2 times"):
-        load(kind="files", train=[files[0], (f"{tmp_path}/*.de", f"{tmp_path}/*.en")])
-    with pytest.raises(ValidationError, match="has the de file first|has the en file first"):
-        load(kind="files", train=[files[0], files[1][::-1]])
+HALVES = [("0.de", "0.en"), ("1.de", "1.en")]
+
+
+@pytest.fixture
+def halves(tmp_path, monkeypatch):
+    """The files HALVES in the current folder, with a part of PAIRS each."""
+    monkeypatch.chdir(tmp_path)
+    for files, part in zip(HALVES, (PAIRS[:30], PAIRS[30:]), strict=True):
+        for path, lines in zip(files, zip(*part, strict=True), strict=True):
+            write_lines(Path(path), lines)
+
+
+def test_several_pairs_of_files_are_read_in_order(halves):
+    whole = load(kind="table", train=write(Path("whole.tsv"), tsv(PAIRS)))
+    assert checksums(load(kind="files", train=HALVES)) == checksums(whole)
+    assert checksums(load(kind="files", train=HALVES[::-1])) != checksums(whole)
+
+
+@pytest.mark.parametrize("train", [[("*.de", "*.en")], ("*.de", "*.en")], ids=str)
+def test_pattern_pair_stands_for_all_its_files(halves, train):
+    assert find_input_files(config(kind="files", train=train), "train") == [tuple(map(Path, pair)) for pair in HALVES]
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        (("0.de", "*.en"), "must have the same wildcards"),
+        (("*.de", "./*.de"), r"data\.train: 0.de is on both sides"),
+        ([HALVES[0], ("*.de", "*.en")], r"0\.de \+ 0\.en: named 2 times"),
+        ([HALVES[0], HALVES[1][::-1]], "has the de file first|has the en file first"),
+    ],
+    ids=["wildcards", "both sides", "repeated", "swapped"],
+)
+def test_unsuitable_pairs_of_files_are_refused(halves, train, message):
+    with pytest.raises((InputError, ValidationError), match=message):
+        load(kind="files", train=train)
 
 
 def test_only_stars_are_wildcards(tmp_path):

@@ -22,7 +22,7 @@ from mt.synthesis.command import find_fault
         ("non non non", "no no no no", "loop"),
     ],
 )
-def test_find_fault(line, translation, reason):
+def test_find_fault_returns_first_reason(line, translation, reason):
     assert find_fault(line, translation, ("fr", "en")) == reason
 
 
