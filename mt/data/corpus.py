@@ -118,18 +118,22 @@ def load_corpus(config: DataConfig, warn: bool = True) -> Corpus:
     corpora = directed_corpora(config)
     training, report = _read_training(corpora, config)
     held_out: dict[str, list[datasets.Dataset]] = {"valid": [], "test": []}
-    firsts = {corpus.direction: number for number, corpus in reversed([*enumerate(corpora)])}
-    for number in sorted(firsts.values()):
+    several = len({corpus.direction for corpus in corpora}) > 1
+    for number, corpus in enumerate(corpora):
+        if number > 0 and corpus.direction == corpora[number - 1].direction:
+            continue  # not the first corpus of its direction
         training[number], report[number], evaluation, entries = _read_evaluation(
-            corpora[number], training[number], report[number], several=len(firsts) > 1
+            corpus, training[number], report[number], several
         )
         report += entries
         for split, pairs in evaluation.items():
             held_out[split].append(pairs)
     evaluation = {split: concatenate(parts) for split, parts in held_out.items()}
     # Corpora often repeat sentences of the first one. With several directions, a language can be on either side.
-    evaluated = [*evaluation.values(), *(map(_swap_sides, evaluation.values()) if len(firsts) > 1 else ())]
-    for number in range(len(firsts) == 1, len(training)):
+    evaluated = list(evaluation.values())
+    if several:
+        evaluated += map(_swap_sides, evaluation.values())
+    for number in range(0 if several else 1, len(training)):
         training[number], dropped = drop_shared_sentences(training[number], evaluated)
         report[number] = report[number].with_dropped(dropped)
     if warn:

@@ -114,7 +114,8 @@ def _watch_processes(others: Sequence[BaseProcess], done: threading.Event) -> No
     running = {other.sentinel: other for other in others}
     while running:
         ended = multiprocessing.connection.wait(list(running))
-        for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
+        for sentinel in [sentinel for sentinel in running if sentinel in ended]:
+            other = running.pop(sentinel)
             other.join()
             if other.exitcode not in COMMON_EXIT_CODES and not done.wait(MAIN_GRACE_SECONDS):
                 message = "%s has died (exit code %s). Start the same command again to resume"
