@@ -1,7 +1,10 @@
 """Runs a command line: reads its flags, composes its config, and starts the command."""
 
 import os
+import re
+from collections import deque
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -28,7 +31,9 @@ def run(words: Sequence[str]) -> None:
         InputError: There is no such command, or its settings are wrong.
     """
     name, *arguments = words or ["--help"]
-    if name in COMMANDS:
+    if "--version" in words:
+        print("mt-trainer", version("mt-trainer"), flush=True)
+    elif name in COMMANDS:
         run_command(COMMANDS[name], arguments)
     elif name in ("--help", "-h"):
         print(command_list(), end="", flush=True)
@@ -55,7 +60,7 @@ def run_command(command: Command, arguments: Sequence[str]) -> None:
         raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
     config_dir = Path(folder) if folder else None
     if "help" in flags:
-        print(help_text(command, config_dir), end="", flush=True)
+        print(help_text(command, config_dir, flags["help"]), end="", flush=True)
         return
     job = compose_job(command.name, command.schema, words, config_dir)
     if "cfg" in flags:
@@ -66,32 +71,38 @@ def run_command(command: Command, arguments: Sequence[str]) -> None:
     function(job if command.takes_origins else job.config)
 
 
-SWITCHES = {
+FLAGS = {
     "--help": "help",
     "-h": "help",
     "--cfg": "cfg",
     "-c": "cfg",
+    "--config-dir": "config_dir",
+    "-cd": "config_dir",
 }
-"""Flag → the name under which ``_split_flags`` returns it. All flags except --help are those of Hydra."""
+"""Flag → the name under which ``_split_flags`` returns it."""
 
 
 def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Split the words of a command line.
 
     Returns:
-        The flags by the names in SWITCHES, each with "", and "config_dir" → the value of --config-dir; all other words.
+        The values of the flags by the names in FLAGS: the folder of --config-dir, the section of --help, or ""; and all
+        other words.
     """
     flags: dict[str, str] = {}
     words = []
-    remaining = iter(arguments)
-    for word in remaining:
-        name, is_joined, value = word.partition("=")
-        if word in SWITCHES:
-            flags[SWITCHES[word]] = ""
-        elif name in ("--config-dir", "-cd"):
-            flags["config_dir"] = value if is_joined else next(remaining, "")
-        else:
+    remaining = deque(arguments)
+    while remaining:
+        word = remaining.popleft()
+        flag, is_joined, value = word.partition("=")
+        name = FLAGS.get(flag)
+        if name is None or (name == "cfg" and is_joined):
             words.append(word)
+            continue
+        takes_next = name == "config_dir" or (
+            name == "help" and re.fullmatch(r"\w[\w.]*", remaining[0] if remaining else "")
+        )
+        flags[name] = remaining.popleft() if remaining and takes_next and not is_joined else value
     return flags, words
 
 

@@ -67,11 +67,17 @@ class TrainConfig(Section):
     seed: Seed = 1
     """Random seed for the initial weights, the order of batches, dropout and subword regularization."""
     data: DataConfig
+    """The corpus: languages, files or dataset, cleaning, held-out pairs."""
     text: TextConfig = TextConfig()
+    """Pre- and post-processing of the text, and augmentation of training pairs."""
     tokenizer: TokenizerConfig = TokenizerConfig()
+    """Subword segmentation and vocabulary."""
     model: ModelConfig
+    """Architecture: Transformer or attention LSTM, and its sizes."""
     training: TrainingConfig = TrainingConfig()
+    """Length, batches, loss, optimizer, schedule, validation, fine-tuning."""
     decoding: DecodingConfig = DecodingConfig()
+    """The search for translations."""
     choice: PathText | None = None
     """Run folder to take the settings from that training.minutes chose there, so that both runs can be compared. null:
     this run chooses its own."""
@@ -155,7 +161,7 @@ class DecodingCommandConfig(PrecisionConfig):
     """The settings that all commands with a search for translations have."""
 
     decoding: DecodingChoice = DecodingChoice()
-    """null: the value in the model's model.yaml"""
+    """The search for translations. null: the value in the model's own model.yaml."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -223,6 +229,7 @@ class TranslateConfig(SharedDecodingConfig, DirectionConfig):
     """Whether to estimate for each line the probability that its translation is good (sentence chrF2 of at least 50).
     Each line of text gives a JSON line, as with decoding.n_best."""
     text: KeptConfig = KeptConfig()
+    """Glossary, and further text to leave untranslated."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -258,6 +265,7 @@ class ServingConfig(DecodingCommandConfig):
     texts_per_minute: NonNegativeInt = 0
     """Maximum number of texts of a client, identified by its address, in a minute. 0: no limit."""
     text: KeptConfig = KeptConfig()
+    """Glossary, and further text to leave untranslated."""
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -420,7 +428,7 @@ class RobustnessConfig(MachineConfig, DirectionConfig):
     seed: Seed = 1
     """Random seed for the changes to the sentences, and for confidence intervals and significance tests."""
     decoding: DecodingChoice = DecodingChoice()
-    """null: the value in the model's model.yaml"""
+    """The search for translations. null: the value in the model's own model.yaml."""
 
     @property
     def systems(self) -> Systems:
@@ -453,6 +461,7 @@ class CleaningConfig(Section):
     """``python -m mt clean``"""
 
     data: DataConfig
+    """The corpus: languages, files or dataset, cleaning, held-out pairs."""
     output: PathText
     """Folder to write into. It must be empty or not exist yet."""
 

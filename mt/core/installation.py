@@ -6,7 +6,7 @@
 config files            conf/                 mt/conf/
 recipes of corpora      data/NAME.py          mt/recipes/NAME.py
 corpora they fetched    data/NAME/            the user's cache folder
-commands                python train.py …     mt-train …
+commands                python train.py …     mt train …
 ======================  ====================  ============================
 """
 
@@ -24,12 +24,8 @@ IS_INSTALLED = (PACKAGE / "conf").is_dir()
 CONF = PACKAGE / "conf" if IS_INSTALLED else PACKAGE.parent / "conf"
 RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
 
-INSTALLED_COMMANDS = {
-    "python train.py": "mt-train",
-    "python translate.py": "mt-translate",
-    "python -m mt compare": "mt-compare",
-}
-"""Each command as typed in a checkout, and the command that does the same once installed."""
+SCRIPTS = {"python train.py": "train", "python translate.py": "translate", "python -m mt compare": "compare"}
+"""The command lines in a checkout that have a console script of their own when installed, ``mt-NAME``."""
 
 EXTRAS = {
     "ctranslate2": "fast",
@@ -60,11 +56,18 @@ def corpora() -> Path:
 
 
 def as_typed_here(text: str) -> str:
-    """Return a message with the commands of a checkout replaced by those of the wheel, if the wheel is installed."""
-    if IS_INSTALLED:
-        for in_checkout, installed in INSTALLED_COMMANDS.items():
-            text = text.replace(in_checkout, installed)
-    return text
+    """Return a text with the command lines of a checkout replaced by those of the program that runs: ``mt``,
+    ``mt-train`` and so on, or ``python -m mt``. Scripts of a checkout keep theirs."""
+    program = Path(sys.argv[0]).resolve()
+    if program == PACKAGE / "__main__.py":
+        prefix = general = "python -m mt "
+    elif IS_INSTALLED or program.name == "mt" or program.name.startswith("mt-"):
+        prefix, general = "mt-" if program.name.startswith("mt-") else "mt ", "mt "
+    else:
+        return text
+    for in_checkout, name in SCRIPTS.items():
+        text = text.replace(in_checkout, prefix + name)
+    return text.replace("python -m mt ", general)
 
 
 @contextmanager
@@ -76,8 +79,12 @@ def optional_packages() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package == "mt":
             raise
+        activate = "source .venv/bin/activate"
+        if not IS_INSTALLED and package not in EXTRAS:
+            make = "" if (PACKAGE.parent / ".venv" / "installed").exists() else "make .venv/installed && "
+            raise InputError(f"{package} is not installed for {sys.executable}: run {make}{activate}") from error
         extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
         raise InputError(
             f"{package} is not installed for {sys.executable}: pip install 'mt-trainer{extra}'; in a checkout, "
-            f"pip install -e '.{extra}', or make .venv/installed and source .venv/bin/activate"
+            f"pip install -e '.{extra}', or make .venv/installed && {activate}"
         ) from error

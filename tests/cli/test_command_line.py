@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -76,24 +77,55 @@ def test_the_functions_of_a_command_exist(command):
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_help_tells_every_key_and_every_option(command):
-    text = help_text(command)
+def test_help_all_lists_every_key_and_option(command):
+    text = help_text(command, topic="all")
     words = " ".join(text.split())
     for key, field in schema_keys(command.schema):
         assert f"  {key}=" in text
         if not key.startswith("data."):  # the kinds of data describe their keys in words of their own
             assert " ".join((field.description or "").split()[:4]) in words
     files = Files(command.name)
-    for group in files.group_defaults():
+    for group, default in files.group_defaults().items():
         for option in files.options(group):
-            assert f" {option} " in text
-    assert ("Choices" in text) == bool(files.group_defaults())
+            assert f"\n{'*' if option == default else ' '} {group}={option} " in text
 
 
-def test_help_goes_to_standard_output(tmp_path):
-    done = call("train", "--help", folder=tmp_path)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_help_fits_on_a_screen(command):
+    lines = help_text(command).splitlines()
+    assert len(lines) <= 50 and max(map(len, lines)) <= 100
+    assert lines[0] == f"Usage: {command.typed} [KEY=VALUE …]"
+    names = {name for name, field in command.schema.model_fields.items()}
+    assert names <= {word.strip(":") for line in lines for word in re.split("[ =]", line)}
+
+
+@pytest.mark.parametrize(
+    ("topic", "listed"),
+    [
+        ("data", ["* data=tatoeba_en_fr", "  data.max_length=128"]),
+        ("experiment", ["  experiment=demo"]),
+        ("general", ["  runs=runs", "  seed=1"]),
+        ("training.schedule", ["  training.schedule.warmup=100"]),
+    ],
+)
+def test_help_of_a_section_lists_its_keys_and_options(topic, listed, tmp_path):
+    done = call("train", "--help", topic, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == help_text(COMMANDS["train"])
+    starts = [line[:2] + line[2:].partition(" ")[0] for line in done.stdout.splitlines()]
+    assert set(listed) <= set(starts) and "  training.accumulate=1" not in starts
+    assert call("train", f"--help={topic}", "seed=2", folder=tmp_path).stdout == done.stdout
+
+
+def test_help_of_an_unknown_section_suggests_the_nearest(tmp_path):
+    done = call("train", "-h", "dta", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("--help dta: there is no such section; did you mean data?; there are general, data, ")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["train", "seed=2", "--version"]])
+def test_version_is_printed(words, tmp_path):
+    done = call(*words, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"mt-trainer {version('mt-trainer')}\n")
 
 
 def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path):
@@ -127,8 +159,8 @@ def test_config_files_of_the_users_own(own_files, flag, tmp_path):
     values = yaml.safe_load(done.stdout)
     assert (values["name"], values["seed"]) == ("mine", 7)
     assert (values["model"]["width"], values["model"]["feed_forward"]) == (512, 256)
-    help_of_both = call("train", *words, "--help", folder=tmp_path).stdout
-    assert " mine " in help_of_both and "my own" in help_of_both and " demo " in help_of_both
+    options = call("train", *words, "--help", "experiment", folder=tmp_path).stdout
+    assert "=mine " in options and "my own" in options and "=demo " in options
     done = call("train", *words, "experiment=mien", folder=tmp_path)
     assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
 
