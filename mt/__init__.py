@@ -63,17 +63,17 @@ def load(
     """
     from pydantic import ValidationError
 
-    from mt.cli.mistakes import ErrorFormatter
+    from mt.cli.error_messages import ErrorFormatter
     from mt.config import DecodingChoice
-    from mt.config.fields import IGNORE_CONTRADICTIONS
+    from mt.config.fields import IGNORE_VALIDATION_ERRORS
     from mt.core.language import AskedDirection
     from mt.translation.translator import Translator
 
     try:
-        choice = DecodingChoice.model_validate(decoding, context=IGNORE_CONTRADICTIONS)
-        messages = list(choice.contradictions())
+        choice = DecodingChoice.model_validate(decoding, context=IGNORE_VALIDATION_ERRORS)
+        messages = list(choice.validation_errors())
     except ValidationError as error:
-        messages = [mistake.line for mistake in ErrorFormatter(DecodingChoice, {}).mistakes(error)]
+        messages = [message.line for message in ErrorFormatter(DecodingChoice, {}).messages(error)]
     if messages:
         raise InputError("; ".join(messages))
     asked = AskedDirection(source_language, target_language)

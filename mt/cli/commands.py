@@ -2,7 +2,7 @@
 
 To add a command, add an entry here, its schema in mt/config and its file in conf/.
 
-A command's code is imported only after its config has been checked: PyTorch takes seconds to import, and a mistake in
+A command's code is imported only after its config has been checked: PyTorch takes seconds to import, and an error in
 the config should be reported at once.
 """
 

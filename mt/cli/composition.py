@@ -1,7 +1,7 @@
 """Composition of configs: Hydra merges the files in ``conf/``, and the schema checks the result.
 
-Hydra alone stops at the first mistake. Here it only chooses and merges files. Single keys are set afterwards, so that
-unknown keys, impossible values and contradictions all reach the schema at once.
+Hydra alone stops at the first error. Here it only chooses and merges files. Single keys are set afterwards, so that
+unknown keys, wrong values and wrong combinations of values all reach the schema at once.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
-from mt.cli.mistakes import ErrorFormatter, Mistake, schema_defaults
+from mt.cli.error_messages import ErrorFormatter, ErrorMessage, schema_defaults
 from mt.config import (
     AUTO,
-    IGNORE_CONTRADICTIONS,
+    IGNORE_VALIDATION_ERRORS,
     REMOVED,
     Config,
     Origin,
@@ -39,7 +39,7 @@ from mt.storage.run_folder import CONFIG, nearest_run, read_config
 
 USUAL_MODEL = "transformer_small"
 """The model preset whose sizes are the defaults of the schema."""
-FLAGS = "--help, --cfg and --config-dir"
+FLAGS = "--help, --version, --cfg and --config-dir"
 LOOP = "for several runs, write a loop: for seed in 1 2 3; do python train.py seed=$seed name=demo-$seed; done"
 
 
@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 
 
 class OverrideReader(Generic[Config]):
-    """Reads the words of one command line and records all mistakes in them, instead of raising at the first."""
+    """Reads the words of one command line and records all errors in them, instead of raising at the first."""
 
     def __init__(self, schema: type[Config], files: Files) -> None:
         self.schema = schema
@@ -63,23 +63,23 @@ class OverrideReader(Generic[Config]):
         self.options = {group: list(files.options(group)) for group in self.defaults}
         files.warn_of_unread()
         self.formatter = ErrorFormatter(schema, self.options)
-        self.mistakes: list[Mistake] = []
+        self.errors: list[ErrorMessage] = []
         self.unread: set[str] = set()
         """Keys whose values cannot be read. They are given, so they must not be reported as missing."""
         self._parser = OverridesParser.create(GlobalHydra.instance().config_loader())
 
     def refuse(self, line: str, key: str | None = None) -> None:
-        """Record a mistake.
+        """Record an error.
 
         Args:
             line: The message.
-            key: The key whose value cannot be read because of the mistake.
+            key: The key whose value cannot be read because of the error.
         """
-        self.mistakes.append(Mistake("", line))
+        self.errors.append(ErrorMessage("", line))
         self.unread |= {key} if key else set()
 
     def parse(self, words: Sequence[str]) -> list[Override]:
-        """Parse words as Hydra's overrides. A word that is not one is recorded as a mistake and left out.
+        """Parse words as Hydra's overrides. A word that is not one is recorded as an error and skipped.
 
         Raises:
             InputError: A word is a removed flag.
@@ -91,7 +91,11 @@ class OverrideReader(Generic[Config]):
     def _parse(self, word: str) -> Override | None:
         if word.startswith("-"):
             near = self.formatter.nearest(word.partition("=")[0])
-            hint = f"settings are written key=value, without dashes; nearest: {near}" if near else f"there are {FLAGS}"
+            hint = (
+                f"settings are written key=value, without dashes; did you mean {near}?"
+                if near
+                else f"there are {FLAGS}"
+            )
             self.refuse(f"{brief(word)}: there is no such flag; {hint}")
         elif not re.match(r"[+~]{0,2}[^=]+=|~", word):
             key = "run" if os.path.isdir(word) else "input" if os.path.isfile(word) else None
@@ -112,7 +116,7 @@ class OverrideReader(Generic[Config]):
         key, _, value = word.partition("=")
         is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.-]*", key)
         if not is_key and (near := self.formatter.nearest(key)):
-            self.refuse(f"{brief(word)}: there is no such key; nearest: {near}")
+            self.refuse(f"{brief(word)}: there is no such key; did you mean {near}?")
             return None
         quoted = value
         if re.fullmatch(r"[^,\[\]{}\n]*", value):
@@ -129,7 +133,7 @@ class OverrideReader(Generic[Config]):
     def sort(self, overrides: Sequence[Override]) -> tuple[dict[str, str], list[Setting]]:
         """Sort overrides into the chosen option of each config group (``model=…``), and the settings of single keys.
 
-        Everything else is recorded as a mistake. An unknown option is replaced by the nearest one.
+        Everything else is recorded as an error. An unknown option is replaced by the nearest one.
         """
         groups: dict[str, str] = {}
         settings: list[Setting] = []
@@ -144,7 +148,7 @@ class OverrideReader(Generic[Config]):
                 self.refuse(f"~{key}: no key can be taken away; give it another value: {key}=…")
             elif override.package is not None or key.partition(".")[0] == "hydra":
                 full = f"{key}@{override.package}" if override.package else key
-                self.mistakes.append(self.formatter.unknown_key(full, value))
+                self.errors.append(self.formatter.unknown_key(full, value))
             elif key not in self.options or isinstance(value, dict):
                 settings.append(Setting(key, value, typed))
             elif typed in self.options[key]:
@@ -152,7 +156,7 @@ class OverrideReader(Generic[Config]):
             elif value is None and self.defaults[key] is None:
                 groups.pop(key, None)
             else:
-                self.mistakes.append(self.formatter.unknown_option(key, typed))
+                self.errors.append(self.formatter.unknown_option(key, typed))
                 if near := nearest(typed, self.options[key]):
                     groups[key] = near
         return groups, settings
@@ -175,19 +179,19 @@ def compose_job(
         config_dir: A folder with the user's own config files, laid out like ``conf/``.
 
     Raises:
-        InputError: The message lists every mistake.
+        InputError: The message lists every error.
     """
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         reader = OverrideReader(schema, Files(command, config_dir))
         job = _compose(reader, reader.parse(words))
     if job is None:
-        lines = list(dict.fromkeys(mistake.line for mistake in reader.mistakes))
-        raise InputError("\n  ".join([f"{counted(len(lines), 'mistake')}, nothing was started:", *lines]))
+        lines = list(dict.fromkeys(error.line for error in reader.errors))
+        raise InputError("\n  ".join([f"{counted(len(lines), 'error')}, nothing was started:", *lines]))
     return job
 
 
 def _compose(reader: OverrideReader[Config], overrides: list[Override]) -> Resolved[Config] | None:
-    """Return the checked config. Return None if the reader has recorded a mistake."""
+    """Return the checked config. Return None if the reader has recorded an error."""
     groups, settings = reader.sort(overrides)
     config, chosen = reader.files.merged(groups)
     for group in reader.options.keys() - reader.schema.model_fields.keys() & config.keys():
@@ -227,7 +231,7 @@ def _compose(reader: OverrideReader[Config], overrides: list[Override]) -> Resol
     checked = _check(
         reader, _values(reader, config, settings), reader.files.examples(reader.schema.model_fields, chosen)
     )
-    if checked is None or reader.mistakes:
+    if checked is None or reader.errors:
         return None
     origins: dict[str, Origin] = {
         key: "typed" if any(overlap(other, key) for other in typed) else "inherited" if base else "preset"
@@ -272,7 +276,7 @@ def _numbers_to_texts(reader: OverrideReader, config: DictConfig, settings: Sequ
     typed = {setting.key: setting.typed for setting in settings if not isinstance(setting.value, str)}
     typed |= {key: "" for key, value in flat_values(_plain(config)) if isinstance(value, str)}
     try:
-        reader.schema.model_validate(_values(reader, config, settings), context=IGNORE_CONTRADICTIONS)
+        reader.schema.model_validate(_values(reader, config, settings), context=IGNORE_VALIDATION_ERRORS)
     except ValidationError as error:
         for key, errors in reader.formatter.errors_by_key(error).items():
             value, types = errors[0]["input"], {details["type"] for details in errors}
@@ -283,7 +287,7 @@ def _numbers_to_texts(reader: OverrideReader, config: DictConfig, settings: Sequ
 def _values(reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]) -> dict[str, Any]:
     """Return the values of a config, with interpolations such as ``${seed}`` resolved.
 
-    An interpolation may also name a key that has its default. One that cannot be resolved is recorded as a mistake, and
+    An interpolation may also name a key that has its default. One that cannot be resolved is recorded as an error, and
     its key is deleted from ``config``.
     """
     while True:
@@ -298,16 +302,16 @@ def _values(reader: OverrideReader, config: DictConfig, settings: Sequence[Setti
             section, _, name = key.rpartition(".")
             part = OmegaConf.select(config, section) if section else config
             if not OmegaConf.is_dict(part) or name not in part:
-                raise InputError(reader.mistakes[-1].line) from error
+                raise InputError(reader.errors[-1].line) from error
             del part[name]
 
 
 def _check(reader: OverrideReader[Config], values: dict[str, Any], examples: Mapping[str, str]) -> Config | None:
-    """Return the checked config. If there are mistakes, record all of them and return None."""
-    config, mistakes = _validate(reader, values)
-    wrong = {mistake.key.partition("[")[0] for mistake in mistakes}
+    """Return the checked config. If there are errors, record all of them and return None."""
+    config, errors = _validate(reader, values)
+    wrong = {error.key.partition("[")[0] for error in errors}
     if wrong:
-        # The other values may contradict each other, too. To find out, complete them with defaults and examples.
+        # Combinations of the other values may be wrong, too. To find out, complete them with defaults and examples.
         completed: dict[str, Any] = {}
         for override in reader.parse([word for line in examples.values() for word in shlex.split(line)]):
             if override.key_or_group in wrong:
@@ -317,28 +321,28 @@ def _check(reader: OverrideReader[Config], values: dict[str, Any], examples: Map
                 set_value(completed, key, value)
         config, _ = _validate(reader, completed)
     names = {key.rpartition(".")[2] for key in wrong}
-    lines = list(config.all_contradictions()) if config else []
-    contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
+    lines = list(config.all_validation_errors()) if config else []
+    combinations = [ErrorMessage("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
     for section, line in examples.items():
-        missing = [mistake for mistake in mistakes if mistake.is_missing and mistake.key.partition(".")[0] == section]
+        missing = [error for error in errors if error.is_missing and error.key.partition(".")[0] == section]
         if missing:
             missing[-1].line += f", for example: {line}"
     # Keys of a section are not judged by the kind of section that was only guessed from a misspelled option.
-    guessed = {mistake.key for mistake in reader.mistakes if mistake.key in reader.options}
-    reader.mistakes += [
-        mistake
-        for mistake in (*mistakes, *contradictions)
-        if mistake.key.partition(".")[0] not in guessed and not (mistake.is_missing and mistake.key in reader.unread)
+    guessed = {error.key for error in reader.errors if error.key in reader.options}
+    reader.errors += [
+        error
+        for error in (*errors, *combinations)
+        if error.key.partition(".")[0] not in guessed and not (error.is_missing and error.key in reader.unread)
     ]
-    return None if mistakes or contradictions else config
+    return None if errors or combinations else config
 
 
-def _validate(reader: OverrideReader[Config], values: object) -> tuple[Config | None, list[Mistake]]:
-    """Return the config, not yet checked for contradictions, or the mistakes in single values."""
+def _validate(reader: OverrideReader[Config], values: object) -> tuple[Config | None, list[ErrorMessage]]:
+    """Return the config, with combinations of values not yet checked, or the errors in single values."""
     try:
-        return reader.schema.model_validate(values, context=IGNORE_CONTRADICTIONS), []
+        return reader.schema.model_validate(values, context=IGNORE_VALIDATION_ERRORS), []
     except ValidationError as error:
-        return None, reader.formatter.mistakes(error)
+        return None, reader.formatter.messages(error)
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS, Command
 from mt.cli.config_files import Files
-from mt.cli.mistakes import kind_of, schema_keys, sections_in
+from mt.cli.error_messages import kind_of, schema_keys, sections_in
 from mt.config import DecodingChoice
 from mt.core.errors import InputError, brief, did_you_mean, format_value
 from mt.core.installation import CONF, as_typed_here

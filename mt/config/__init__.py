@@ -38,7 +38,7 @@ from mt.config.data import (
     single_corpora,
 )
 from mt.config.decoding import ONE_BEST, DecodingChoice, DecodingConfig
-from mt.config.fields import IGNORE_CONTRADICTIONS, TRANSFORMERS, MachineConfig, Section
+from mt.config.fields import IGNORE_VALIDATION_ERRORS, TRANSFORMERS, MachineConfig, Section
 from mt.config.model import (
     AUTO,
     DEFAULT_ARCHITECTURE,

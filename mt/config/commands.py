@@ -87,7 +87,7 @@ class TrainConfig(Section):
         """The run folder."""
         return Path(self.runs) / self.name
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         has_dropout = self.model.dropout or getattr(self.model, "attention_dropout", 0)
         if self.training.batching == "packed" and (reason := why_not_packed(self.model, self.training.shard)):
             yield f"training.batching=packed {reason}: take padded"
@@ -163,8 +163,8 @@ class DecodingCommandConfig(PrecisionConfig):
     decoding: DecodingChoice = DecodingChoice()
     """The search for translations. null: the value in the model's own model.yaml."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.decoding.engine == "ctranslate2" and self.precision != "fp32":
             yield f"precision={self.precision} is for PyTorch: with CTranslate2, set decoding.compute_type"
 
@@ -178,8 +178,8 @@ class SharedDecodingConfig(DecodingCommandConfig):
     """Number of processes on this machine that share the work. auto: one for each GPU; on a CPU one process, whose
     threads share it. Under torchrun, its processes are used instead."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         models = len(as_folders(self.run))
         if self.decoding.engine == "ctranslate2" and models > 1:
             yield f"run has {models} models, and CTranslate2 cannot combine models: set decoding.engine=torch"
@@ -231,8 +231,8 @@ class TranslateConfig(SharedDecodingConfig, DirectionConfig):
     text: KeptConfig = KeptConfig()
     """Glossary, and further text to leave untranslated."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.confidence and self.reference is not None:
             yield "confidence=true is for translations that a search finds, not for reference=…: leave one of them out"
         if self.reference is not None:
@@ -272,8 +272,8 @@ class ServingConfig(DecodingCommandConfig):
         """The folders of all models."""
         return as_folders(self.run)
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         yield from repeated_paths(self.runs)
         if any(run.startswith(TRANSFORMERS) for run in self.runs):
             yield "run=transformers:… is not served: train a small model on its translations, see docs/distillation.md"
@@ -299,8 +299,8 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
     output: PathText
     """File to write the pairs to, NAME.jsonl. Its provenance is written to NAME.provenance.json."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.method == "back_translation" and self.input is None:
             yield "method=back_translation needs a text to translate: set input=FILE"
         elif self.input is None and as_folders(self.run)[0].startswith(TRANSFORMERS):
@@ -394,7 +394,7 @@ class CompareConfig(ScoringConfig):
         """Return whether higher values of a given metric are better."""
         return self.better.get(name, self.better.get("all")) != "lower"
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):
             yield "runs replaces first and second: set either runs, or first and second"
         elif self.runs is None and (self.first is None or self.second is None):
@@ -435,7 +435,7 @@ class RobustnessConfig(MachineConfig, DirectionConfig):
         """The runs, as in ``CompareConfig.systems``."""
         return tuple((folder,) for folder in (self.run, self.second) if folder is not None)
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         yield from repeated_paths(path for path in (self.run, self.second) if path is not None)
         reason = "robustness is measured on one best translation, with markup where a sentence needs it"
         yield from self.decoding.refuse(reason, "method", "n_best", "markup", "alignments")
@@ -465,7 +465,7 @@ class CleaningConfig(Section):
     output: PathText
     """Folder to write into. It must be empty or not exist yet."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if not self.data.cleaning_rules:
             yield "data.cleaning=false drops no pairs: set it to default, strict or a list of rules"
 
@@ -488,7 +488,7 @@ class ExportConfig(DirectionConfig):
     version: Annotated[PackageVersion, For("format", "argos")] = "1.0"
     """With argos: the version of the package. Argos Translate takes a higher version for a newer package."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.format != "argos" and any(self.asked):
             yield f"target_language is for format=argos: format={self.format} exports all directions, leave it out"
         if self.format == "argos" and not self.output.endswith(".argosmodel"):

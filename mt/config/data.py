@@ -93,7 +93,7 @@ class CorpusConfig(Section):
         """Return the config with the languages of a direction."""
         return self.model_copy(update={"source_language": direction.source, "target_language": direction.target})
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         for key in ("source_language", "target_language"):
             if code := CODES_OF_NAMES.get((name := getattr(self, key)).lower()):
                 yield f"{key}={name} is the name of a language: set its code, {code}"
@@ -149,7 +149,7 @@ FilePair = tuple[PathText, PathText]
 
 def _pair_or_pairs(value: object) -> str:
     """Return the tag of a type: "one" for a pair of files, "many" for a list of pairs. Without the tag, pydantic would
-    report a mistake in one type as mistakes in both."""
+    report an error in one type as errors in both."""
     return "many" if isinstance(value, list | tuple) and value and not isinstance(value[0], str) else "one"
 
 
@@ -173,8 +173,8 @@ class FilesConfig(PileConfig):
     """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
     training data."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         languages = [self.source_language, self.target_language]
         for split in ("train", *SPLITS):
             for files in chain(*(as_pairs(getattr(part, split)) for part in named_sets(self, split).values())):
@@ -222,8 +222,8 @@ class TableConfig(PileConfig):
         languages = self.source_language, self.target_language
         return languages[0] if source is None else source, languages[1] if target is None else target
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         source, target = self.columns
         if source == target:
             yield f"source_column and target_column are both {source}: set two columns"
@@ -261,8 +261,8 @@ class HubConfig(UnsplitConfig):
     """Number of training pairs to read, from the beginning of the split. With streaming, hardly more is downloaded.
     null: all."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
             advice = "take data=files or data=table for files of your own"
             yield f"path={self.path} is no dataset but a file format of the library datasets: {advice}"
@@ -317,8 +317,8 @@ class MixtureConfig(UnsplitConfig):
 
         return values | {"corpora": [complete(entry) for entry in values["corpora"]]}
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         inherited = [name for name in UnsplitConfig.model_fields if name not in ("weight", "reverse", *LANGUAGES)]
         directions = [corpus.direction for corpus in self.corpora]
         if self.direction != directions[0]:

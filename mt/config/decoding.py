@@ -82,7 +82,7 @@ class DecodingConfig(Section):
     """Maximum number of source tokens in a batch, including padding, and counted once for each hypothesis of the
     beam."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.method == "beam" and self.n_best > self._largest_beam:
             yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self._largest_beam}"
         if self.engine == "ctranslate2" and self.method == "sample":
@@ -111,8 +111,8 @@ class DecodingChoice(DecodingConfig):
     """File to write the word alignment of each input line to, in Pharaoh format (0-0 1-2: indices of words in source
     and translation). With n_best > 1, the JSON lines have it, too."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.method == "sample" and self.differs_from_default("beam_size"):
             yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam, leave beam_size out"
 

@@ -19,8 +19,8 @@ MAX_PATH_BYTES = 4095
 MAX_NAME_BYTES = 255
 """Maximum length of the name of a file or folder in the usual file systems."""
 
-IGNORE_CONTRADICTIONS = "ignore contradictions"
-"""Context for ``model_validate``: check each value by itself only. ``all_contradictions`` then checks combinations."""
+IGNORE_VALIDATION_ERRORS = "ignore validation errors"
+"""Context for ``model_validate``: check each value by itself. ``all_validation_errors`` then checks combinations."""
 
 
 class For:
@@ -50,7 +50,7 @@ class Section(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         """Yield a message for each combination of values that cannot work, although each value is valid by itself.
 
         A message names keys relative to this section. It begins with ``key=value`` if one key is to be changed.
@@ -72,13 +72,13 @@ class Section(BaseModel):
                 elif not rule.values and actual is None:
                     yield f"{key}={format_value(getattr(self, key))} needs {rule.key}"
 
-    def all_contradictions(self, key: str = "") -> Iterator[str]:
-        """Yield the contradictions in this section and in the sections inside it, with full keys.
+    def all_validation_errors(self, key: str = "") -> Iterator[str]:
+        """Yield the validation errors of this section and of the sections inside it, with full keys.
 
         Args:
             key: The key of this section in the config. "" for the whole config.
         """
-        for message in (*self._unused_keys(), *self.contradictions()):
+        for message in (*self._unused_keys(), *self.validation_errors()):
             names_key = re.match(r"[\w.]+=", message)
             yield message if not key else f"{key}.{message}" if names_key else f"{key}: {message}"
         for name, value in self:
@@ -88,11 +88,11 @@ class Section(BaseModel):
             )
             for part_key, part in parts.items():
                 if isinstance(part, Section):
-                    yield from part.all_contradictions(part_key)
+                    yield from part.all_validation_errors(part_key)
 
     @model_validator(mode="after")
-    def _without_contradictions(self, info: ValidationInfo) -> Self:
-        if info.context != IGNORE_CONTRADICTIONS and (messages := [*self._unused_keys(), *self.contradictions()]):
+    def _refuse_validation_errors(self, info: ValidationInfo) -> Self:
+        if info.context != IGNORE_VALIDATION_ERRORS and (messages := [*self._unused_keys(), *self.validation_errors()]):
             raise ValueError("\n".join(messages))
         return self
 
@@ -131,7 +131,7 @@ def repeated_paths(paths: Iterable[str]) -> Iterator[str]:
 
 
 NotABool = BeforeValidator(_check(lambda value: not isinstance(value, bool), "must be a number"))
-"""Refuses true and false for numbers. Python takes True for 1, but training.patience=true is a mistake."""
+"""Refuses true and false for numbers. Python takes True for 1, but training.patience=true is an error."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +221,6 @@ class PrecisionConfig(MachineConfig):
     """Number format of matrix products. auto: bf16 if the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.device == "cpu" and self.precision == "fp16":
             yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"

@@ -51,7 +51,7 @@ class TransformerConfig(Section):
     decoder_start: Literal["bos", "pad"] = "bos"
     """First token of the decoder's input: the BOS token (bos), or the padding token (pad), for models from MarianMT."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.width % self.heads:
             divisors = [n for n in range(1, self.width + 1) if self.width % n == 0]
             below, above = ([n for n in divisors if sign * n > sign * self.heads] for sign in (-1, 1))
@@ -90,7 +90,7 @@ class RNNAttentionConfig(Section):
     tie_embeddings: bool = True
     """Use the target embedding as the output matrix, and with a joint vocabulary as the source embedding too."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if self.hidden % 2:
             yield f"hidden={self.hidden} must be even, half for each direction: take {self.hidden + 1}"
         if self.tie_embeddings and not self.readout and self.hidden != self.width:

@@ -48,7 +48,7 @@ class TextLayerConfig(KeptConfig):
     """Number of placeholder tokens in the vocabulary of each of two kinds: for numbers, and for links and other
     untranslated text. A sentence that needs more of a kind is translated in parts."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
                 yield f"{name} have no effect with enabled=false: leave {name} out, or set enabled=true"
@@ -88,7 +88,7 @@ class AugmentationConfig(Section):
     """Share of pairs that are joined with one or two other pairs to a longer one. Pairs that data.weight repeats in an
     epoch are not joined."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         if (total := sum(getattr(self, name) for name in EXCLUSIVE_SHARES)) > 1:
             yield f"{' + '.join(EXCLUSIVE_SHARES)} is {total:g}: set shares whose sum is at most 1"
 
@@ -102,8 +102,8 @@ class TextConfig(TextLayerConfig):
 
     augmentation: AugmentationConfig = AugmentationConfig()
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         for name in ("slots", "symbols"):
             if not self.enabled and (share := getattr(self.augmentation, name)):
                 yield f"augmentation.{name}={share:g} needs enabled=true: set text=off to switch both off"
@@ -130,7 +130,7 @@ class PiecesConfig(Section):
     """User-defined symbols, such as [@tech,#url#]: texts that are never split or changed, each a token of its own in
     source and target. With training.init_from or reuse: symbols to add to those of that tokenizer."""
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         for symbol in self.symbols:
             if RESERVED_SYMBOL.fullmatch(symbol) or self.symbols.count(symbol) > 1:
                 yield f"symbols={brief(symbol)}: has whitespace, is reserved or is given twice; choose another"

@@ -166,8 +166,8 @@ class TrainingConfig(PrecisionConfig):
     the first of the remaining updates is the first of the schedule, with its warm-up. data: the first batch of the
     first epoch; the training data may be others."""
 
-    def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
+    def validation_errors(self) -> Iterator[str]:
+        yield from super().validation_errors()
         if self.continue_from and self.epochs is not None:
             yield f"epochs={self.epochs:g} is for a run from its start: with continue_from, set max_updates"
         saved = scheduled_checkpoint_count(self.max_updates, self.validate_every, self.save_every)

@@ -24,7 +24,7 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 class InputError(Exception):
-    """The user's input or config is wrong. The message names the mistake and the remedy (exit code 2)."""
+    """The user's input or config is wrong. The message says what is wrong and what to do (exit code 2)."""
 
 
 RESTORE_OR_RETRAIN = "restore it from a backup, or train again under another name (name=…)"

@@ -405,8 +405,8 @@ class MarianFolder(ModelFolder):
                 "only marian is; take a MarianMTModel"
             )
         config = validate(self.path / HF_CONFIG, _Config, values)
-        if contradictions := list(_contradictions(config)):
-            raise InputError(f"{self.path / HF_CONFIG}: this model cannot be used: {'; '.join(contradictions)}")
+        if errors := list(_validation_errors(config)):
+            raise InputError(f"{self.path / HF_CONFIG}: this model cannot be used: {'; '.join(errors)}")
         return config
 
     @cached_property
@@ -482,7 +482,7 @@ class MarianFolder(ModelFolder):
         return ignored
 
 
-def _contradictions(config: _Config) -> Iterator[str]:
+def _validation_errors(config: _Config) -> Iterator[str]:
     if config.activation_function not in OUR_ACTIVATIONS:
         yield f"activation_function={config.activation_function!r}: supported are {', '.join(OUR_ACTIVATIONS)}"
     for name in ("attention_heads", "ffn_dim"):

@@ -161,7 +161,7 @@ class ModelDescription(DirectionDescription):
             return own
         return self.text.long_source if self.text.enabled else MAX_SOURCE_TOKENS
 
-    def contradictions(self) -> Iterator[str]:
+    def validation_errors(self) -> Iterator[str]:
         match self.model:
             case TransformerConfig():
                 layers = self.model.decoder_layers

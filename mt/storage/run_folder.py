@@ -17,7 +17,15 @@ from typing import Any
 import yaml
 from pydantic import FiniteFloat
 
-from mt.config import IGNORE_CONTRADICTIONS, REMOVED, RunListConfig, Section, TrainConfig, flat_values, without_removed
+from mt.config import (
+    IGNORE_VALIDATION_ERRORS,
+    REMOVED,
+    RunListConfig,
+    Section,
+    TrainConfig,
+    flat_values,
+    without_removed,
+)
 from mt.core.errors import (
     RESTORE_OR_RETRAIN,
     InputError,
@@ -140,14 +148,14 @@ def read_config(run: Path) -> TrainConfig:
     """
     path, summary = run / CONFIG, "not a config of this version"
     values = without_removed(read_yaml_mapping(path))
-    return validate(path, TrainConfig, values, summary, context=IGNORE_CONTRADICTIONS)
+    return validate(path, TrainConfig, values, summary, context=IGNORE_VALIDATION_ERRORS)
 
 
 def refuse_removed_settings(run: Path) -> None:
     """Raise InputError if config.yaml of an unfinished run has settings in use that this version lacks or refuses."""
     recorded = flat_values(read_yaml_mapping(run / CONFIG))
     reasons = [f"{key}={format_value(value)} was removed" for key, value in recorded if key in REMOVED and value]
-    if reasons := [*reasons, *read_config(run).all_contradictions()]:
+    if reasons := [*reasons, *read_config(run).all_validation_errors()]:
         raise InputError(
             f"{run} was begun by an earlier version with settings that this one does not have: {'; '.join(reasons)}. "
             "Finish it with version 1.0.0, or start a new run under another name (name=…)"

@@ -23,8 +23,8 @@ from mt.core.files import read_file, write_atomically
 if TYPE_CHECKING:  # paths are checked before PyTorch is imported
     from torch import Tensor
 
-MAX_MISTAKES = 10
-"""Number of mistakes in one file that an error message lists."""
+MAX_ERRORS = 10
+"""Number of errors in one file that an error message lists."""
 GET_AGAIN = "copy or download the folder again"
 """The remedy for a corrupted file of another program."""
 CORRECT_OR_RESTORE = "correct the file, or restore it from a backup"
@@ -113,26 +113,26 @@ def validate(
         path: The file, for the message.
         schema: The expected keys and types.
         values: The content of the file.
-        summary: Beginning of the message, before the mistakes.
+        summary: Beginning of the message, before the errors.
         strict: Whether to refuse values that would have to be converted, such as the text "16" to a number. None
             leaves this to the schema.
         keys: Key of the schema → its name in the file, for the message, where they differ.
         context: Context of the schema's validators.
 
     Raises:
-        InputError: The content does not follow the schema. The message lists up to MAX_MISTAKES mistakes.
+        InputError: The content does not follow the schema. The message lists up to MAX_ERRORS errors.
     """
     try:
         return schema.model_validate(values, strict=strict, context=context)
     except pydantic.ValidationError as error:
-        mistakes = []
+        errors = []
         for details in error.errors():
             reason = "; ".join(details["msg"].removeprefix("Value error, ").splitlines())
             key = ".".join((keys or {}).get(str(part), str(part)) for part in details["loc"])
             key = key[:80].encode("unicode_escape").decode()  # any text may be a key, control characters included
-            mistakes.append(f"{key}: {reason}" if key else reason)
+            errors.append(f"{key}: {reason}" if key else reason)
         start = f"{path}: {summary}: " if summary else f"{path}: "
-        raise InputError(f"{start}{short_list(mistakes, MAX_MISTAKES)}; {CORRECT_OR_RESTORE}") from None
+        raise InputError(f"{start}{short_list(errors, MAX_ERRORS)}; {CORRECT_OR_RESTORE}") from None
     except (RecursionError, ValueError, TypeError) as error:
         raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
 

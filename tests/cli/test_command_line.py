@@ -18,7 +18,7 @@ import yaml
 
 from mt.cli.commands import COMMANDS
 from mt.cli.config_files import Files
-from mt.cli.mistakes import schema_keys
+from mt.cli.error_messages import schema_keys
 from mt.cli.reference import help_text
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDiedError
 from mt.core.process import load_function
@@ -162,7 +162,7 @@ def test_config_files_of_the_users_own(own_files, flag, tmp_path):
     options = call("train", *words, "--help", "experiment", folder=tmp_path).stdout
     assert "=mine " in options and "my own" in options and "=demo " in options
     done = call("train", *words, "experiment=mien", folder=tmp_path)
-    assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
+    assert done.returncode == 2 and "did you mean experiment=mine?" in done.stderr
 
 
 def raised_from(cause, error, link="__cause__"):

@@ -1,4 +1,4 @@
-"""Command lines become checked configs; every mistake is told at once: key, value, reason, nearest name."""
+"""Command lines become checked configs; every error is reported at once: key, value, reason, nearest name."""
 
 import re
 
@@ -27,13 +27,13 @@ def train_config(*words, **options):
     return job.config
 
 
-def mistakes(*words, command="train"):
+def config_errors(*words, command="train"):
     """The lines of the message that a command line gets, without the first."""
     schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
     with pytest.raises(InputError) as caught:
         compose_job(command, schema, words)
     head, *lines = str(caught.value).splitlines()
-    assert head == f"{counted(len(lines), 'mistake')}, nothing was started:"
+    assert head == f"{counted(len(lines), 'error')}, nothing was started:"
     return [line.strip() for line in lines]
 
 
@@ -162,23 +162,23 @@ def test_a_name_in_an_experiment_of_the_users_own_is_kept(tmp_path, name):
     assert train_config("experiment=mine", "name=x", config_dir=tmp_path).name == "x"
 
 
-def test_all_mistakes_are_reported_at_once():
+def test_all_errors_are_reported_at_once():
     expected = {
-        "modle=x": "nearest: model",
-        "training.shedule.warmup=4000": "nearest: training.schedule.warmup",
-        "+training.warmup=3": "nearest: training.schedule.warmup",
+        "modle=x": "did you mean model?",
+        "training.shedule.warmup=4000": "did you mean training.schedule.warmup?",
+        "+training.warmup=3": "did you mean training.schedule.warmup?",
         "~seed": "seed=…",
         "--sede=3": "without dashes",
         "seed": "write key=value",
         "training.precision=fp8": "must be one of auto, fp32, bf16, fp16",
         "training.patience=-1": "greater than or equal to 0",
-        "model=transfromer_small": "nearest: model=transformer_small",
+        "model=transfromer_small": "did you mean model=transformer_small?",
         "experiment=typo": "multi30k_en_de",
         "hydra.job.name=x": "no such key",
         "decoding.beam_size=1,2": "'decoding.beam_size=[1,2]'; for several runs, write a loop: for seed in 1 2 3; do ",
         "name=[": "cannot be read",
     }
-    told = {line.partition(": ")[0]: line for line in mistakes(*expected)}
+    told = {line.partition(": ")[0]: line for line in config_errors(*expected)}
     assert told.keys() == {word.lstrip("+") for word in expected}
     for word, part in expected.items():
         assert part in told[word.lstrip("+")]
@@ -196,15 +196,15 @@ def test_a_file_or_folder_alone_finds_its_key(tmp_path):
     text = tmp_path / "in.txt"
     text.touch()
     for word, hint in ((str(tmp_path), f", such as run={tmp_path}"), (str(text), f", such as input={text}"), ("x", "")):
-        assert f"{word}: is not a setting; write key=value{hint}" in mistakes(word, command="translate")
-        assert f"{word}: is not a setting; write key=value" in mistakes(word)
+        assert f"{word}: is not a setting; write key=value{hint}" in config_errors(word, command="translate")
+        assert f"{word}: is not a setting; write key=value" in config_errors(word)
 
 
 MIXED = ["data=mixture", "data.source_language=en", "data.target_language=es"]
 COLUMNS = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
-ONE_MISTAKE = [
+ONE_ERROR = [
     # Each is a command line, and the one line that is told of it, where … is any text.
-    (["model=tiny"], "model=tiny: …nearest: model=rnn_attention_tiny or transformer_tiny (of…"),
+    (["model=tiny"], "model=tiny: there are…did you mean model=rnn_attention_tiny or transformer_tiny?"),
     (["model.heads=6", "model.width=abc"], "model.width=abc: must be a whole number"),
     ([*FILES, "data.path=x"], "data.path=x: only data of kind hub has this key"),
     (FILES[:3], f"data.train: is needed, for example: {' '.join(FILES[:3])} 'data.train=[my.en,my.es]'"),
@@ -218,11 +218,11 @@ ONE_MISTAKE = [
      "data.source_column=1.5: must be a text or must be a whole number"),
     ([*FILES[:3], "data.train=a.en,a.es"], "…'data.train=[a.en,a.es]'…"),
     ([*FILES[:3], "data.train=a.en"], "data.train=a.en: must be a list, written 'data.train=[a,b]'"),
-    (["data=fils", *FILES[1:], "data.recipe=tatoeba_en_fr"], "…nearest: data=files…"),
+    (["data=fils", *FILES[1:], "data.recipe=tatoeba_en_fr"], "…did you mean data=files?…"),
     (["training.max_updates=90"], "training.schedule.warmup=100 takes all of max_updates=90: try 9"),
     (["model.norm=middle"], "model.norm=middle: must be one of pre, post"),
-    (["model.norm=prä"], "model.norm=prä: must be one of pre, post; nearest: pre"),
-    (["tokenizer.kind=bep"], "tokenizer.kind=bep: must be one of bpe, unigram, char; nearest: bpe"),
+    (["model.norm=prä"], "model.norm=prä: must be one of pre, post; did you mean pre?"),
+    (["tokenizer.kind=bep"], "tokenizer.kind=bep: must be one of bpe, unigram, char; did you mean bpe?"),
     (["data.train=" + "[" * 3000 + "]" * 3000], "…cannot be read…"),
     (["data.train=" + "{a:" * 600 + "1" + "}" * 600], "…cannot be read…"),
     (["data.cleaning=[" + ",".join(["-copy"] * 1000) + "]"], "…-copy (5,999 characters)]"),
@@ -232,16 +232,20 @@ ONE_MISTAKE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "told"), ONE_MISTAKE, ids=lambda value: str(value)[-50:])
-def test_a_mistake_has_one_line(words, told):
-    (line,) = mistakes(*words)
+@pytest.mark.parametrize(("words", "told"), ONE_ERROR, ids=lambda value: str(value)[-50:])
+def test_an_error_has_one_line(words, told):
+    (line,) = config_errors(*words)
     assert re.fullmatch("(?s)" + ".*".join(map(re.escape, told.split("…"))), line) and len(line) < 1000, line
     assert not GlobalHydra.instance().is_initialized()
 
 
-def test_contradictions_are_reported_beside_other_mistakes_of_their_section():
-    lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
-    assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
+def test_contradictions_are_reported_beside_other_errors_of_their_section():
+    lines = config_errors(
+        "model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files"
+    )
+    assert any(
+        line.startswith("model.dropuot=0.1: there is no such key; did you mean model.dropout?") for line in lines
+    )
     assert any("heads=5 does not divide width=192" in line for line in lines)
     assert any("leave tokenizer.reuse out" in line for line in lines)
     assert sum("is needed" in line for line in lines) == 3
@@ -251,14 +255,14 @@ def test_contradictions_are_reported_beside_other_mistakes_of_their_section():
 def test_a_hyphen_stands_for_the_standard_streams():
     job = compose_job("translate", TranslateConfig, ["run=x", "input=-", "output=-"])
     assert job.config.input is job.config.output is None
-    assert mistakes("run=x", "reference=-", command="translate") == [
+    assert config_errors("run=x", "reference=-", command="translate") == [
         "reference=-: must be a path; ./- is a file with the name -"
     ]
 
 
-def test_mistakes_inside_a_list_name_the_item():
+def test_errors_inside_a_list_name_the_item():
     corpora = "data.corpora=[{kind:files,tran:[a,b]},{kind:hbu},{kind:hub,path:p,weight:0}]"
-    lines = mistakes("data=mixture", "data.source_language=en", "data.target_language=es", corpora)
+    lines = config_errors("data=mixture", "data.source_language=en", "data.target_language=es", corpora)
     starts = [line.partition(": ")[0] for line in lines]
     assert starts == [
         "data.corpora[0].train",
@@ -266,11 +270,11 @@ def test_mistakes_inside_a_list_name_the_item():
         "data.corpora[1].kind=hbu",
         "data.corpora[2].weight=0",
     ]
-    assert "nearest: hub" in lines[2]
+    assert "did you mean hub?" in lines[2]
 
 
 def test_a_wrong_interpolation_is_named():
-    assert mistakes("runs=${nope}", "seed=-1") == [
+    assert config_errors("runs=${nope}", "seed=-1") == [
         "runs=${nope}: Interpolation key 'nope' not found",
         "seed=-1: must be greater than or equal to 0",
     ]
@@ -283,7 +287,7 @@ def test_a_name_may_be_another_keys_number():
 
 def test_numbers_of_thousands_of_digits():
     digits = "9" * 5000
-    lines = mistakes(f"seed={digits}", f"name={digits}", f"training.clip_norm={'9' * 400}", f"seeed={digits}")
+    lines = config_errors(f"seed={digits}", f"name={digits}", f"training.clip_norm={'9' * 400}", f"seeed={digits}")
     assert [line.partition("=")[0] for line in lines] == ["name", "seed", "training.clip_norm", "seeed"]
     assert all("… 9" in line and "characters)" in line and len(line) < 400 for line in lines)
     assert lines[0].endswith("must have at most 200 characters") and lines[1].endswith("has too many digits")
@@ -299,7 +303,7 @@ def test_numbers_of_thousands_of_digits():
     ],
 )
 def test_a_path_that_is_too_long_is_refused(path, shown):
-    (line,) = mistakes("run=x", f"input={path}", command="translate")
+    (line,) = config_errors("run=x", f"input={path}", command="translate")
     assert line == f"input={shown}: is too long: a path has at most 4,095 bytes, and a name in it 255"
 
 
@@ -322,12 +326,12 @@ def test_the_longest_paths_are_taken(path):
 )
 def test_every_path_has_a_bounded_length(command, key, setting):
     base = {"train": FILES, "translate": ["run=x"]}[command]
-    (line,) = mistakes(*base, setting.replace("NAME", "ü" * 130), command=command)
+    (line,) = config_errors(*base, setting.replace("NAME", "ü" * 130), command=command)
     assert line.startswith(f"{key}={'ü' * 130}: is too long")
 
 
 def test_an_unknown_rule_of_cleaning_is_cut_short():
-    (line,) = mistakes(f"data.cleaning=[{'x' * 5000}]")
+    (line,) = config_errors(f"data.cleaning=[{'x' * 5000}]")
     assert f"must be a list of rules: {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
 
 

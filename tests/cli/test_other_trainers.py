@@ -5,8 +5,8 @@ from pathlib import Path
 
 from mt.cli.commands import COMMANDS
 from mt.cli.config_files import Files
-from mt.cli.mistakes import other_trainers, schema_keys
-from tests.cli.test_composition import mistakes
+from mt.cli.error_messages import other_trainers, schema_keys
+from tests.cli.test_composition import config_errors
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
 SETTINGS = {re.split("[ =]", here)[0]: here for here in other_trainers()}
@@ -22,15 +22,15 @@ WORDS = {
 
 
 def test_a_name_of_another_trainer_is_refused_with_the_setting_here():
-    lines = {line.partition(": ")[0]: line for line in mistakes(*WORDS)}
+    lines = {line.partition(": ")[0]: line for line in config_errors(*WORDS)}
     for word, here in WORDS.items():
-        assert lines[word].endswith(f"; nearest: {here}")
+        assert lines[word].endswith(f"; did you mean {here}?")
 
 
 def test_a_setting_of_another_command_is_not_taken_for_a_misspelling():
-    line, other = mistakes("run=runs/demo", "hidden_size=3", "batch_size=5", command="translate")
-    assert line.endswith("hidden_size=3: there is no such key; --help lists all keys")
-    assert other.endswith("; nearest: decoding.batch_tokens (tokens, not sentences)")
+    line, other = config_errors("run=runs/demo", "hidden_size=3", "batch_size=5", command="translate")
+    assert line.endswith("hidden_size=3: there is no such key; --help all lists all keys")
+    assert other.endswith("; did you mean decoding.batch_tokens (tokens, not sentences)?")
 
 
 def test_every_setting_exists():

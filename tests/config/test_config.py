@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_job
 from mt.cli.config_files import Files, example
-from mt.cli.mistakes import schema_keys
+from mt.cli.error_messages import schema_keys
 from mt.cli.reference import head_comment, settings_page
 from mt.config import (
     CompareConfig,
@@ -256,7 +256,7 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("words", "named"), CONTRADICTIONS, ids=lambda value: str(value)[-50:])
 def test_contradictions_are_refused_and_name_their_keys(words, named):
-    with pytest.raises(InputError, match="1 mistake") as caught:
+    with pytest.raises(InputError, match="1 error") as caught:
         compose(words)
     assert named in str(caught.value)
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from mt.cli.mistakes import schema_keys
+from mt.cli.error_messages import schema_keys
 from mt.config import TrainConfig
 from mt.metrics.metric import Ter, bleu_tokenizer
 from mt.metrics.registry import METRICS, metrics_for

@@ -9,7 +9,7 @@ from mt.core.errors import InputError
 from mt.storage.run_folder import read_config
 from mt.training.command import train
 from tests import toy
-from tests.cli.test_composition import mistakes, train_config
+from tests.cli.test_composition import config_errors, train_config
 from tests.training.runs import has_weights_of, make_trainer, read_results, train_until
 
 
@@ -45,4 +45,6 @@ def test_only_the_typed_setting_is_the_length(tmp_path):
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\ntraining:\n  epochs: 3\n")
     assert train_config("experiment=multi30k_speedrun", "training.epochs=0.01").training.max_updates == 1200
     assert train_config("experiment=mine", "training.max_updates=900", config_dir=tmp_path).training.epochs is None
-    assert "max_updates and training.epochs both set" in mistakes("training.epochs=3", "training.max_updates=900")[0]
+    assert (
+        "max_updates and training.epochs both set" in config_errors("training.epochs=3", "training.max_updates=900")[0]
+    )

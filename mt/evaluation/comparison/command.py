@@ -18,7 +18,7 @@ from mt.core.errors import aligned
 from mt.core.language import AskedDirection
 from mt.core.randomness import generator
 from mt.evaluation.comparison.attention import Scaling
-from mt.evaluation.comparison.conditions import find_cautions
+from mt.evaluation.comparison.conditions import find_warnings
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
 from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
@@ -288,7 +288,7 @@ def _evaluate(config: EvaluationConfig, asked: AskedDirection) -> tuple[Evaluati
     """Print the scores in one direction. Return the test set, and the score of each metric with its interval."""
     evaluation, systems = open_systems(config, asked)
     systems = with_translations(evaluation, systems, config.device)
-    for caution in find_cautions(evaluation, systems):
+    for caution in find_warnings(evaluation, systems):
         logger.warning("%s", caution)
     rows, scores = [(systems[0].name, "score", "95 % interval", "signature")], {}
     for metric, counts in block_counts(evaluation, systems)[0].items():

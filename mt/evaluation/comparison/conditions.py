@@ -138,7 +138,7 @@ def fine_tuning(systems: Sequence[System]) -> list[str]:
     ]
 
 
-def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Iterator[str]:
+def find_warnings(evaluation: EvaluationSet, systems: Sequence[System]) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of these systems."""
     for key, noun, code, lines in (
         ("source_language", "sources", evaluation.source_language, evaluation.sources),

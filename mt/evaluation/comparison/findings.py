@@ -21,7 +21,7 @@ from mt.evaluation.comparison.attention import (
     studied_rows,
     study_attention,
 )
-from mt.evaluation.comparison.conditions import conditions_of, differing, find_cautions, fine_tuning, settings_of
+from mt.evaluation.comparison.conditions import conditions_of, differing, find_warnings, fine_tuning, settings_of
 from mt.evaluation.comparison.verdict import (
     SEED,
     Counts,
@@ -29,7 +29,7 @@ from mt.evaluation.comparison.verdict import (
     SystemScore,
     Verdict,
     block_counts,
-    find_score_cautions,
+    find_score_warnings,
     judge,
     system_scores,
 )
@@ -236,7 +236,7 @@ class ComparisonFindings:
     test_pairs_with_a_repeated_source: int
     """The number of test sentences whose source (or reference, if the sources are unknown) occurs more than once."""
     cautions: list[str]
-    """Sentences on reasons to doubt the scores, from ``find_cautions``."""
+    """Sentences on reasons to doubt the scores, from ``find_warnings``."""
     differing_settings: dict[str, list[str]]
     """Key of a setting → its value in each system with a model."""
     differing_conditions: dict[str, list[str]]
@@ -265,7 +265,7 @@ def compare_systems(
     Returns:
         The results, and attention maps: index (from 0) of a test sentence → its map in each system, None for files.
     """
-    cautions = [*find_cautions(evaluation, systems), *find_score_cautions(evaluation, systems, given)]
+    cautions = [*find_warnings(evaluation, systems), *find_score_warnings(evaluation, systems, given)]
     for caution in cautions:
         logger.warning("%s", caution)
     logger.info("testing the differences for significance")

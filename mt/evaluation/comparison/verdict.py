@@ -107,7 +107,7 @@ def _read_file(path: Path, count: int) -> np.ndarray:
     return np.array(scores)
 
 
-def find_score_cautions(
+def find_score_warnings(
     evaluation: EvaluationSet, systems: Sequence[System], given: Sequence[SegmentScores]
 ) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of other metrics: scores that are all equal, the same for

@@ -212,7 +212,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=rnn-1"], "two runs are needed"),
         (["first=rnn-1", "second=rnn-1"], "given twice"),
         (["first=rnn-1", "second=nowhere"], "second=nowhere: no such folder or file"),
-        (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
+        (["first=rnn-1", "secnd=rnn-2"], "did you mean second?"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "set either runs, or first and second"),
         (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml is a file, but a report needs"),
         (["runs=[0.txt,1.txt,2.txt,3.txt,4.txt,5.txt,6.txt]", "randomization_trials=359"], "set it to 360 or more"),
@@ -242,7 +242,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.come=lower"], "did you mean comet?"),
         (
             ["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.comet=low"],
-            "better.comet=low: must be one of higher, lower; nearest: lower",
+            "better.comet=low: must be one of higher, lower; did you mean lower?",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -9,7 +9,7 @@ import pytest
 from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.command import compare
-from mt.evaluation.comparison.verdict import block_counts, find_score_cautions, judge, read_scores
+from mt.evaluation.comparison.verdict import block_counts, find_score_warnings, judge, read_scores
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.metric import Chrf
 from tests import toy
@@ -42,7 +42,7 @@ def _systems(*outputs):
 
 def _cautions(tmp_path, scores, systems, **values):
     given = read_scores(_config(tmp_path, [[lines] for lines in scores], **values), EVALUATION)
-    return list(find_score_cautions(EVALUATION, systems, given))
+    return list(find_score_warnings(EVALUATION, systems, given))
 
 
 def _chrf(lines):

@@ -163,7 +163,7 @@ def folder(runs, tmp_path_factory):
         (["run=whole", "second=./whole"], "whole is given twice"),
         (["run=whole", "output=file"], "output=file is a file, but a report needs a folder"),
         (["run=short/run"], "no sentence of the test set has 4 words or more"),
-        (["run=whole", "sentence=5"], "nearest: sentences"),
+        (["run=whole", "sentence=5"], "did you mean sentences?"),
         (["run=whole", "sentences=0"], "sentences"),
         (["run=whole", "decoding.method=sample"], "one best translation"),
         (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], "one best translation"),

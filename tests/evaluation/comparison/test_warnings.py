@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison.command import compare
-from mt.evaluation.comparison.conditions import find_cautions
+from mt.evaluation.comparison.conditions import find_warnings
 from mt.evaluation.systems import EvaluationSet, Output, System
 from tests import toy
 
@@ -29,7 +29,7 @@ REMEDY = {"tokenized": "tokenized", "Moses": "tokenized"}
 
 def _cautions(outputs, references, sources=None, target="fr", source=None, others=()):
     systems = [System(name, [Output(Path(name), lines)]) for name, lines in outputs.items()]
-    return list(find_cautions(EvaluationSet(sources, references, source, target, others), systems))
+    return list(find_warnings(EvaluationSet(sources, references, source, target, others), systems))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,5 +1,5 @@
-"""The dotted keys of a schema, such as ``training.schedule.warmup``; and messages for mistakes in a config: the key and
-value, the reason, and the nearest valid key or value."""
+"""The dotted keys of a schema, such as ``training.schedule.warmup``; and messages for the errors in a config: the
+key and value, the reason, and the nearest valid key or value."""
 
 import difflib
 import re
@@ -114,20 +114,20 @@ def other_trainers() -> dict[str, list[str]]:
 
 
 @dataclass
-class Mistake:
-    """A mistake in a config, with its message."""
+class ErrorMessage:
+    """The message for an error in a config."""
 
     key: str
-    """The dotted key with the mistake. "" if the mistake is not that of a single key."""
+    """The dotted key with the error. "" if the error does not concern a single key."""
     line: str
     """The message."""
     is_missing: bool = False
-    """Whether the mistake is that a required key is not set."""
+    """Whether a required key is not set."""
 
 
 @dataclass(frozen=True)
 class ErrorFormatter:
-    """Writes messages for the mistakes in the configs of one command."""
+    """Writes messages for the errors in the configs of one command."""
 
     schema: Schema
     options: Mapping[str, list[str]]
@@ -148,39 +148,39 @@ class ErrorFormatter:
         outer = [key for key in errors if any(other.startswith((f"{key}.", f"{key}[")) for other in errors)]
         return {key: of_key for key, of_key in errors.items() if key not in outer}
 
-    def mistakes(self, error: ValidationError) -> list[Mistake]:
-        """Return the mistakes in a ``ValidationError`` of the schema: one for each key, in pydantic's order."""
-        mistakes: list[Mistake] = []
+    def messages(self, error: ValidationError) -> list[ErrorMessage]:
+        """Return the messages for a ``ValidationError`` of the schema: one for each key, in pydantic's order."""
+        messages: list[ErrorMessage] = []
         for key, errors in self.errors_by_key(error).items():
             value = errors[0].get("ctx", {}).get("tag", errors[0]["input"])
             match errors[0]["type"]:
                 case "extra_forbidden":
-                    mistakes += [self.unknown_key(full, part) for full, part in flat_values({key: value})]
+                    messages += [self.unknown_key(full, part) for full, part in flat_values({key: value})]
                 case "missing":
-                    mistakes.append(Mistake(key, f"{key}: is needed", is_missing=True))
+                    messages.append(ErrorMessage(key, f"{key}: is needed", is_missing=True))
                 case "union_tag_not_found":
                     kinds = [kind_of(kind)[1] for kind in sections_at(self.schema, key.rpartition(".")[0])]
-                    mistakes.append(Mistake(key, f"{key}: is needed, one of {', '.join(kinds)}", is_missing=True))
+                    messages.append(ErrorMessage(key, f"{key}: is needed, one of {', '.join(kinds)}", is_missing=True))
                 case "model_type" | "model_attributes_type":
                     keys = dict.fromkeys(name for kind in sections_at(self.schema, key) for name in kind.model_fields)
                     hint = f"must be a section: {{key:value,…}} with keys of {', '.join(keys)}"
-                    mistakes.append(Mistake(key, f"{key}={brief(format_value(value))}: {hint}"))
+                    messages.append(ErrorMessage(key, f"{key}={brief(format_value(value))}: {hint}"))
                 case _:
                     reasons = dict.fromkeys(_reason(key, details) for details in errors)
-                    mistakes.append(Mistake(key, f"{key}={brief(format_value(value))}: {' or '.join(reasons)}"))
-        return mistakes
+                    messages.append(ErrorMessage(key, f"{key}={brief(format_value(value))}: {' or '.join(reasons)}"))
+        return messages
 
-    def unknown_option(self, group: str, option: str) -> Mistake:
-        """Return the mistake that a group does not have an option, such as ``model=transfromer_small``."""
+    def unknown_option(self, group: str, option: str) -> ErrorMessage:
+        """Return the message that a group does not have an option, such as ``model=transfromer_small``."""
         options = self.options[group]
         similar = nearest(option, options)
         near = [similar] if similar else [choice for choice in options if option in choice.split("_")]
-        listed = ", ".join(options)
-        hint = f"nearest: {group}={' or '.join(near)} (of {listed})" if near else f"there are {listed}"
-        return Mistake(group, f"{group}={brief(option)}: there is no such option; {hint}")
+        hint = f"; did you mean {group}={' or '.join(near)}?" if near else ""
+        line = f"{group}={brief(option)}: there is no such option; there are {', '.join(options)}{hint}"
+        return ErrorMessage(group, line)
 
-    def unknown_key(self, key: str, value: object) -> Mistake:
-        """Return the mistake that a key does not exist, or only in another kind of its section: ``training.warmup``, or
+    def unknown_key(self, key: str, value: object) -> ErrorMessage:
+        """Return the message that a key does not exist, or only in another kind of its section: ``training.warmup``, or
         ``data.path`` if the data are files."""
         section, _, name = key.rpartition(".")
         kinds = sections_at(self.schema, section)
@@ -190,8 +190,8 @@ class ErrorFormatter:
             hint = f"only {section} of kind {' or '.join(owners)} has this key"
         else:
             near = self.nearest(key)
-            hint = "there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys")
-        return Mistake(key, f"{brief(key)}={brief(format_value(value))}: {hint}")
+            hint = "there is no such key; " + (f"did you mean {near}?" if near else "--help all lists all keys")
+        return ErrorMessage(key, f"{brief(key)}={brief(format_value(value))}: {hint}")
 
     def nearest(self, key: str) -> str | None:
         """Return the setting that was meant by an unknown key, the name of another trainer or a misspelled key. Return
@@ -247,6 +247,6 @@ def _reason(key: str, details: ErrorDetails) -> str:
         if len(choices) == 1:
             return f"must be {choices[0]}"
         near = nearest(str(context.get("tag", value)), choices, min_similarity=0.4)
-        return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")
+        return f"must be one of {', '.join(choices)}" + (f"; did you mean {near}?" if near else "")
     by_type = REASONS.get(kind) or REASONS.get(kind.partition("_")[0])
     return by_type or re.sub("^(Input|String|Tuple) should", "must", details["msg"])
