@@ -239,7 +239,7 @@ def test_an_error_has_one_line(words, told):
     assert not GlobalHydra.instance().is_initialized()
 
 
-def test_contradictions_are_reported_beside_other_errors_of_their_section():
+def test_wrong_combinations_are_reported_beside_other_errors():
     lines = config_errors(
         "model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files"
     )

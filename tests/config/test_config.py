@@ -178,7 +178,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, he
         assert not any(width % other == 0 for other in between)
 
 
-CONTRADICTIONS = [
+WRONG_COMBINATIONS = [
     # Each is a command line, and what the one line that is told of it has.
     *(([*FILES[:3], "data.train=[a,b]", f"data.source_language={name}"], f"set its code, {code}")
       for name, code in (("english", "en"), ("Chinese", "zh"), ("portuguese", "pt"))),
@@ -254,8 +254,8 @@ CONTRADICTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "named"), CONTRADICTIONS, ids=lambda value: str(value)[-50:])
-def test_contradictions_are_refused_and_name_their_keys(words, named):
+@pytest.mark.parametrize(("words", "named"), WRONG_COMBINATIONS, ids=lambda value: str(value)[-50:])
+def test_validation_errors_name_their_keys(words, named):
     with pytest.raises(InputError, match="1 error") as caught:
         compose(words)
     assert named in str(caught.value)

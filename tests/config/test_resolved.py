@@ -43,6 +43,6 @@ def test_a_section_is_replaced_whole():
         ({"tokenizer.reuse": "a", "training.init_from": "b"}, "leave tokenizer.reuse out"),
     ],
 )
-def test_wrong_values_and_contradictions_are_refused(values, message):
+def test_with_values_refuses_wrong_values_and_combinations(values, message):
     with pytest.raises(InputError, match=message):
         _resolved().with_values(values, "chosen")
