@@ -1,7 +1,6 @@
 """Runs a command line: reads its flags, composes its config, and starts the command."""
 
 import os
-import re
 from collections import deque
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import compose_job
 from mt.cli.reference import command_list, help_text, settings_page
 from mt.config import TRANSFORMERS, Section, TrainConfig, as_folders, flat_values, split_update
-from mt.core.errors import InputError, brief, did_you_mean
+from mt.core.errors import InputError, did_you_mean
 from mt.core.process import load_function
 from mt.storage.run_folder import is_hub_name, nearest_run
 
@@ -41,7 +40,7 @@ def run(words: Sequence[str]) -> None:
         print(settings_page(), end="", flush=True)
     else:
         hint = did_you_mean(name, list(COMMANDS))
-        raise InputError(f"{brief(name)}: there is no such command{hint}; python -m mt lists them")
+        raise InputError(f"{name}: there is no such command{hint}; python -m mt lists them")
 
 
 def run_command(command: Command, arguments: Sequence[str]) -> None:
@@ -96,13 +95,11 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         word = remaining.popleft()
         flag, is_joined, value = word.partition("=")
         name = FLAGS.get(flag)
-        if name is None or (name == "cfg" and is_joined):
+        if name is None:
             words.append(word)
             continue
-        takes_next = name == "config_dir" or (
-            name == "help" and re.fullmatch(r"\w[\w.]*", remaining[0] if remaining else "")
-        )
-        flags[name] = remaining.popleft() if remaining and takes_next and not is_joined else value
+        takes_next = remaining and (name == "config_dir" or name == "help" and remaining[0].isidentifier())
+        flags[name] = remaining.popleft() if takes_next and not is_joined else value
     return flags, words
 
 

@@ -79,13 +79,7 @@ class OverrideReader(Generic[Config]):
         self.unread |= {key} if key else set()
 
     def parse(self, words: Sequence[str]) -> list[Override]:
-        """Parse words as Hydra's overrides. A word that is not one is recorded as an error and skipped.
-
-        Raises:
-            InputError: A word is a removed flag.
-        """
-        for flag in {"--multirun", "-m"}.intersection(words):
-            raise InputError(f"{flag}: this flag was removed; {LOOP}")
+        """Parse words as Hydra's overrides. A word that is not one is recorded as an error and skipped."""
         return [override for word in words if (override := self._parse(word))]
 
     def _parse(self, word: str) -> Override | None:

@@ -5,7 +5,6 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import hydra
@@ -64,7 +63,7 @@ class Files:
     def warn_of_unread(self) -> None:
         """Log a warning for each config file in the user's own folder that no option reads."""
         groups = self.group_defaults()
-        for file in chain(self.own.glob("*.y*ml"), self.own.glob("*/*.y*ml")) if self.own else ():
+        for file in self.own.rglob("*.y*ml") if self.own else ():
             if file.suffix != ".yaml" or file.parent.name not in groups:
                 logger.warning("%s: not read; name it GROUP/NAME.yaml, with GROUP in %s", file, ", ".join(groups))
 

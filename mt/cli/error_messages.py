@@ -191,7 +191,7 @@ class ErrorFormatter:
         else:
             near = self.nearest(key)
             hint = "there is no such key; " + (f"did you mean {near}?" if near else "--help all lists all keys")
-        return ErrorMessage(key, f"{brief(key)}={brief(format_value(value))}: {hint}")
+        return ErrorMessage(key, f"{key}={brief(format_value(value))}: {hint}")
 
     def nearest(self, key: str) -> str | None:
         """Return the setting that was meant by an unknown key, the name of another trainer or a misspelled key. Return

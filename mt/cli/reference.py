@@ -3,26 +3,20 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args, get_origin
-
-from pydantic.fields import FieldInfo
+from typing import NamedTuple
 
 from mt.cli.commands import COMMANDS, Command
 from mt.cli.config_files import Files
 from mt.cli.error_messages import kind_of, schema_keys, sections_in
 from mt.config import DecodingChoice
-from mt.core.errors import InputError, brief, did_you_mean, format_value
+from mt.core.errors import InputError, did_you_mean, format_value
 from mt.core.installation import CONF, as_typed_here
 
 WIDTH = 100
 """Maximum number of characters in a line of help."""
 INDENT = 32
 """Number of characters before a description in a line of help."""
-SCREEN = 50
-"""Maximum number of lines of ``--help`` without a section."""
 GENERAL = "general"
 """The name of the section for settings outside of sections."""
 FLAGS = """
@@ -42,8 +36,7 @@ def command_list() -> str:
     summaries = {name: _title(CONF / f"{name}.yaml") for name in COMMANDS}
     summaries["settings"] = "Print every setting of every command (docs/settings.md)."
     lines = [f"  python -m mt {name:<11} {summary}" for name, summary in summaries.items()]
-    usage = "Usage: python -m mt COMMAND [KEY=VALUE …]"
-    return as_typed_here("\n".join([usage, "", *lines, "", "COMMAND --help lists the settings of a command."]) + "\n")
+    return as_typed_here("\n".join(["Usage: python -m mt COMMAND [--help] [KEY=VALUE …]", "", *lines]) + "\n")
 
 
 def help_text(command: Command, config_dir: Path | None = None, topic: str = "") -> str:
@@ -52,77 +45,50 @@ def help_text(command: Command, config_dir: Path | None = None, topic: str = "")
     Args:
         command: The command.
         config_dir: A folder with the user's own config files.
-        topic: The name of a section or config group, whose settings and options are listed; a key, or the part of it
-            before a dot; "all": everything; "": an overview that fits on a screen.
+        topic: The name of a section or config group, whose settings and options are listed; "all": everything; "": an
+            overview that fits on a screen, with three lines of examples and one line for each section.
 
     Raises:
-        InputError: There is no such section, group or key.
+        InputError: There is no such section or group.
     """
     sections = _sections(command, Files(command.name, config_dir))
+    head = head_comment(CONF / f"{command.name}.yaml")
+    lines = [f"Usage: {command.typed} [KEY=VALUE …]", "", head]
     if topic in sections:
-        sections = {topic: sections[topic]}
-    elif topic not in ("", "all"):
-        settings = [setting for section in sections.values() for setting in section.settings]
-        if not (chosen := [setting for setting in settings if f"{setting.key}.".startswith(f"{topic}.")]):
-            hint = did_you_mean(topic, [*sections, *(setting.key for setting in settings)])
-            raise InputError(f"--help {brief(topic)}: there is no such section{hint}; there are {', '.join(sections)}")
-        sections = {topic: _Section(settings=chosen)}
-    lines = [
-        line
-        for name, section in sections.items()
-        for line in ("", f"{name}: {section.description}", *section.help_lines())
-    ]
-    if topic in ("", "all"):
-        lines = [
-            f"Usage: {command.typed} [KEY=VALUE …]",
-            "",
-            head_comment(CONF / f"{command.name}.yaml"),
-            *lines,
-            FLAGS,
-        ]
-        if not topic and "\n".join(lines).count("\n") >= SCREEN:
-            lines = _overview(command, sections)
-    return as_typed_here("\n".join(line.rstrip() for line in lines).lstrip("\n") + "\n")
-
-
-def _overview(command: Command, sections: Mapping[str, "_Section"]) -> list[str]:
-    """Return the lines of ``--help`` without a section: two examples, and a line for each section and general key."""
-    head = head_comment(CONF / f"{command.name}.yaml").splitlines()
-    examples = [line for line in head if line.startswith("  ")][:3]
-    settings = {f"{setting.key}={setting.default}": setting.meaning for setting in sections[GENERAL].settings}
-    names = {name: section.description for name, section in sections.items() if name != GENERAL}
-    lines = [f"Usage: {command.typed} [KEY=VALUE …]", "", head[0], "", *examples, "", "Settings, with their defaults:"]
-    for title, texts in (("", settings), ("Sections (--help SECTION lists the keys of one):", names)):
-        lines += ["", title] if title and texts else []
-        for start, text in texts.items():
-            lines.append(
-                f"  {start:<{INDENT - 2}}" + textwrap.shorten(text.partition(". ")[0], WIDTH - INDENT, placeholder=" …")
-            )
-    return [*lines, FLAGS]
+        lines = sections[topic].lines()
+    elif topic == "all":
+        lines += [line for name, section in sections.items() for line in ("", f"{name}:", *section.lines())]
+    elif topic:
+        hint = did_you_mean(topic, list(sections))
+        raise InputError(f"--help {topic}: there is no such section{hint}; there are {', '.join(sections)}")
+    else:
+        title, *others = head.splitlines()
+        examples = [line for line in others if line.startswith("  ")][:3]
+        names = [(f"  {name}", section.description) for name, section in sections.items() if name != GENERAL]
+        lines[2:] = [title, "", *examples, "", "Settings, with their defaults:"]
+        lines += map(_shortened, sections[GENERAL].entries)
+        lines += ["", "Sections (--help SECTION lists the settings of one):", *map(_shortened, names)]
+    return as_typed_here("\n".join([*lines, FLAGS]) + "\n")
 
 
 def settings_page() -> str:
     """Return the content of ``docs/settings.md``: contents, the general settings of each command, and all sections.
     Commands whose sections are equal share one."""
-    contents: list[str] = []
-    commands: list[str] = []
+    parts: dict[str, str] = {}
     owners: dict[tuple[str, str], list[str]] = {}
     for command in COMMANDS.values():
-        files = Files(command.name)
-        title = _title(CONF / f"{command.name}.yaml")
-        contents.append(f"- [`{command.typed}`](#{_anchor(command.typed)}): {title}")
-        commands += ["", f"## `{command.typed}`", "", title]
-        defaults = [f"`{group}={option}`" for group, option in files.group_defaults().items() if option]
-        commands += ["", f"Default options: {', '.join(defaults)}."] if defaults else []
-        for name, section in _sections(command, files).items():
+        for name, section in _sections(command, Files(command.name)).items():
+            text = "\n".join(["", "```text", *section.lines(), "```"])
             if name == GENERAL:
-                commands += ["", section.page_text()]
+                parts[f"`{command.typed}`"] = f"\n{_title(CONF / f'{command.name}.yaml')}\n{text}"
             else:
-                owners.setdefault((name, section.page_text()), []).append(command.name)
-    headings = {key: f"{key[0]} ({', '.join(names)})" for key, names in owners.items()}
-    contents += [f"- [{heading}](#{_anchor(heading)})" for heading in headings.values()]
-    sections = [f"\n## {headings[key]}\n\n{key[1]}" for key in owners]
-    return "\n".join([PAGE_HEAD, *contents, *commands, *sections]) + "\n"
+                owners.setdefault((name, text.replace("\n* ", "\n  ")), []).append(command.name)
+    parts |= {f"{name} ({', '.join(commands)})": text for (name, text), commands in owners.items()}
+    contents = []
+    for heading in parts:
+        anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")  # as GitHub makes it
+        contents.append(f"- [{heading}](#{anchor})")
+    return "\n".join([PAGE_HEAD, *contents, *(f"\n## {heading}\n{text}" for heading, text in parts.items())]) + "\n"
 
 
 PAGE_HEAD = """# Settings
@@ -130,14 +96,10 @@ PAGE_HEAD = """# Settings
 <!-- Made from the schema in mt/config by `python -m mt settings > docs/settings.md`. -->
 
 This page lists every setting of every command, with its default and the values that it accepts. Write settings as
-`key=value`. Some sections have options, such as `model=transformer_tiny`: an option sets several keys, which stand in
-its file in `conf/`. `python train.py --help data` prints one section.
+`key=value`; a key with … has no default. Some sections also have options, such as `model=transformer_tiny`. An
+option sets several keys: see its file in `conf/`. `python train.py --help model` prints one section, and marks the
+default option.
 """
-
-
-def _anchor(heading: str) -> str:
-    """Return the anchor of a heading on GitHub."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def head_comment(file: Path) -> str:
@@ -158,107 +120,62 @@ def _title(file: Path) -> str:
     return head_comment(file).partition("\n")[0]
 
 
-@dataclass
-class _Setting:
-    """A setting: its key, with its default and description."""
-
-    key: str
-    default: str
-    meaning: str
-    """The description, in one or more paragraphs, after the kinds of the section that have the setting, if not all have
-    it."""
-    values: dict[str, None] = field(default_factory=dict)
-    """The possible values, or the limits of a number, as Markdown. A dict, because it keeps their order without
-    duplicates."""
-    kinds: list[str] = field(default_factory=list)
-    """The kinds of the section that have the setting. "" if it is of one kind only."""
-
-
-@dataclass
-class _Section:
+class _Section(NamedTuple):
     """A section of settings with its options, or a config group without settings, such as ``experiment``."""
 
-    description: str = ""
-    options: dict[str, str] = field(default_factory=dict)
-    """The options of the config group, such as ``model=transformer_tiny``, with their descriptions."""
-    default: str | None = None
-    """The option by default."""
-    settings: list[_Setting] = field(default_factory=list)
+    description: str
+    entries: list[tuple[str, str]]
+    """Settings (``  seed=1``) and options (``* model=auto``, with an asterisk for the default), with descriptions."""
 
-    def help_lines(self) -> Iterator[str]:
-        """Yield the lines of ``--help`` for the options and settings. The default option has an asterisk."""
-        indent = " " * INDENT
-        entries = [(f"{'*' if key == self.default else ' '} {key}", text) for key, text in self.options.items()]
-        for setting in self.settings:
-            entries.append((f"  {setting.key}={setting.default}", setting.meaning.partition("\n\n")[0]))
-        for start, text in entries:
-            lines = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent)
-            if lines and len(start) < INDENT:
-                lines[0] = f"{start:<{INDENT}}{lines[0].lstrip()}"
+    def lines(self) -> list[str]:
+        """Return the entries as lines, with descriptions beside the settings and options."""
+        lines = []
+        for start, text in self.entries:
+            indent = " " * INDENT
+            wrapped = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent) or [""]
+            if len(start) < INDENT:
+                wrapped[0] = f"{start:<{INDENT}}{wrapped[0].lstrip()}"
             else:
-                yield start
-            yield from lines
+                lines.append(start)
+            lines += wrapped
+        return lines
 
-    def page_text(self) -> str:
-        """Return the options and settings as lists in Markdown."""
-        options = [f"- `{option}`: {meaning}" for option, meaning in self.options.items()]
-        settings = []
-        for setting in self.settings:
-            default = "no default" if setting.default == "…" else f"default `{setting.default}`"
-            values = ", ".join(setting.values)
-            meaning = " ".join(setting.meaning.split())
-            settings.append(f"- `{setting.key}` ({default}{'; ' if values else ''}{values}): {meaning}")
-        return "\n\n".join(filter(None, (self.description, "\n".join(options), "\n".join(settings))))
+
+def _shortened(entry: tuple[str, str]) -> str:
+    """Return an entry of a section as one line, with the beginning of its description."""
+    start, text = entry
+    return f"{start:<{INDENT}}" + textwrap.shorten(text.partition(". ")[0], WIDTH - INDENT, placeholder=" …")
 
 
 def _sections(command: Command, files: Files) -> dict[str, _Section]:
     """Return the sections and config groups of a command by name. Settings outside of sections are under GENERAL.
 
-    Required settings come first. If several kinds of a section have a setting with the same description, it is listed
-    once.
+    Settings without a default come first. If several kinds of a section have a setting with the same description, it is
+    one entry.
     """
-    sections = {GENERAL: _Section()}
-    for name, top in command.schema.model_fields.items():
-        kinds = sections_in(top.annotation)
-        section = sections.setdefault(name, _Section(top.description or "")) if kinds else sections[GENERAL]
-        fields = [(kind, key, info) for kind in kinds for key, info in schema_keys(kind, f"{name}.")]
-        settings: dict[tuple[str, str], _Setting] = {}
-        for kind, key, info in fields or [(command.schema, name, top)]:
-            default = "null" if issubclass(kind, DecodingChoice) else "…" if info.is_required() else None
-            meaning = info.description or inspect.getdoc(kind) or ""
-            setting = settings.setdefault((key, meaning), _Setting(key, default or format_value(info.default), meaning))
-            setting.kinds.append(kind_of(kind)[1])
-            setting.values |= dict.fromkeys([*(f"`{choice}`" for choice in _choices(info.annotation)), *_limits(info)])
-        for setting in settings.values():
-            if any(setting.kinds) and len(setting.kinds) < len(kinds):
-                setting.meaning = f"({', '.join(setting.kinds)}) {setting.meaning}"
-        section.settings = sorted([*section.settings, *settings.values()], key=lambda setting: setting.default != "…")
+    sections = {GENERAL: _Section("", [])}
     for group, default in files.group_defaults().items():
-        options = {f"{group}={option}": _title(file) for option, file in files.options(group).items()}
-        section = sections.setdefault(group, _Section("Preset of several sections."))
-        section.options, section.default = options, default and f"{group}={default}"
+        entries = [
+            (f"{'*' if option == default else ' '} {group}={option}", _title(file))
+            for option, file in files.options(group).items()
+        ]
+        sections[group] = _Section("Presets of several sections.", entries)
+    for name, top in command.schema.model_fields.items():
+        section_kinds = sections_in(top.annotation)
+        kinds_of_entry: dict[tuple[str, str], list[str]] = {}
+        fields = [(kind, key, info) for kind in section_kinds for key, info in schema_keys(kind, f"{name}.")]
+        for kind, key, info in fields or [(command.schema, name, top)]:
+            default = "null" if issubclass(kind, DecodingChoice) else format_value(info.default)
+            default = "…" if info.is_required() else default
+            meaning = info.description or inspect.getdoc(kind) or ""
+            kinds_of_entry.setdefault((f"  {key}={default}", meaning), []).append(kind_of(kind)[1])
+        entries = [
+            (start, f"({', '.join(kinds)}) {meaning}" if len(kinds) < len(section_kinds) else meaning)
+            for (start, meaning), kinds in kinds_of_entry.items()
+        ]
+        if section_kinds:
+            options = sections[name].entries if name in sections else []
+            sections[name] = _Section(top.description or "", options)
+        section = sections[name if section_kinds else GENERAL]
+        section.entries.extend(sorted(entries, key=lambda entry: not entry[0].endswith("=…")))
     return sections
-
-
-def _choices(annotation: object) -> list[str]:
-    """Return the possible values of a type as typed, if it is a bool or a choice. Return [] for other types."""
-    if annotation is bool:
-        return ["true", "false"]
-    if get_origin(annotation) is Literal:
-        return [format_value(value) for value in get_args(annotation)]
-    return [value for argument in get_args(annotation) for value in _choices(argument)]
-
-
-def _limits(part: object) -> Iterator[str]:
-    """Yield the limits of a number, such as "≥ 1". Limits far beyond any use are left out.
-
-    Args:
-        part: The field of a setting, its type, or a part of its type.
-    """
-    parts = [part.annotation] if isinstance(part, FieldInfo) else get_args(part)
-    for inner in (*parts, *getattr(part, "metadata", ()), *getattr(part, "__metadata__", ())):
-        yield from _limits(inner)
-    for name, sign in {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}.items():
-        limit = getattr(part, name, None)
-        if isinstance(limit, int | float) and (limit == 0 or 1e-6 < abs(limit) <= 1e6):
-            yield f"{sign} {limit:,}"

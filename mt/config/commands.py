@@ -213,7 +213,8 @@ class TranslateConfig(SharedDecodingConfig, DirectionConfig):
     standard output."""
     format: DocumentFormat = "auto"
     """Format of the input. auto: by the suffix of the file name and the root element of XML. lines: text with one
-    translation for each line."""
+    translation for each line. Documents: po, xliff, properties, json, yaml, strings, android, srt, vtt, html, markdown,
+    docx, odt."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
     zero_shot: bool = False
@@ -474,8 +475,8 @@ class ExportConfig(DirectionConfig):
     """``python -m mt export``"""
 
     format: ExportFormat
-    """Program that is to run the exported model: CTranslate2, Hugging Face transformers, or Argos Translate, whose
-    packages LibreTranslate takes, too."""
+    """Program that is to run the exported model: ctranslate2, hugging_face (transformers), or argos (Argos Translate,
+    whose packages LibreTranslate accepts, too)."""
     run: PathText
     """Run or model folder to export."""
     output: PathText
@@ -484,7 +485,8 @@ class ExportConfig(DirectionConfig):
     """Licence of the model for README.md, as model cards name it: mit, cc-by-4.0 … null: README.md says that no licence
     is given."""
     quantization: Annotated[StorageType | None, For("format", "ctranslate2", "argos")] = None
-    """With ctranslate2 and argos: the number format of the exported weights. null: fp32, without a loss."""
+    """With ctranslate2 and argos: the number format of the exported weights: int8, int8_float32, int8_float16,
+    int8_bfloat16, int16, float16 or bfloat16. null: fp32, without a loss."""
     version: Annotated[PackageVersion, For("format", "argos")] = "1.0"
     """With argos: the version of the package. Argos Translate takes a higher version for a newer package."""
 

@@ -34,8 +34,9 @@ class DecodingConfig(Section):
     """Library that searches: torch (PyTorch), or ctranslate2, which exports the model first and finds the same
     translations faster."""
     compute_type: Annotated[ComputeType | None, For("engine", "ctranslate2")] = None
-    """With engine=ctranslate2: the number format of weights and computation, if the machine supports it. null: float32,
-    with which both engines find the same translations."""
+    """With engine=ctranslate2: the number format of weights and computation, if the machine supports it: int8,
+    int8_float32, int8_float16, int8_bfloat16, int16, float16 or bfloat16. null: float32, with which both engines find
+    the same translations."""
     method: Literal["beam", "sample"] = "beam"
     """Search method. beam: beam search. sample: draw each token at random from the model's probabilities."""
     beam_size: Annotated[int, Within(1, MAX_BEAM_SIZE)] = 5

@@ -34,12 +34,12 @@ class TransformerConfig(Section):
     attention_dropout: Probability = 0.0
     """Dropout probability on attention weights."""
     activation: Literal["relu", "gelu", "silu"] = "relu"
-    """Activation function of the feed-forward blocks."""
+    """Activation function of the feed-forward blocks: relu, gelu or silu."""
     norm: Literal["pre", "post"] = "pre"
     """Position of LayerNorm: before each block (pre, with which training is more stable) or after it (post, as in the
     paper)."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """Position encoding."""
+    """Position encoding: sinusoidal or learned."""
     max_positions: Annotated[int, Within(1, 1_000_000), For("positions", "learned")] = 512
     """With positions=learned: the maximum number of tokens in a sequence."""
     tie_embeddings: bool = True

@@ -119,7 +119,7 @@ class PiecesConfig(Section):
     joint: bool = True
     """true: train one vocabulary for both languages. false: one for each."""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
-    """SentencePiece's Unicode normalization before segmentation. Those with cf in their names also lowercase the text.
+    """SentencePiece's Unicode normalization before segmentation. nmt_nfkc_cf and nfkc_cf also lowercase the text.
 
     null: identity if a language is Chinese, Japanese or Korean, whose wide punctuation NFKC would replace by ASCII.
     Otherwise nmt_nfkc."""

@@ -92,8 +92,8 @@ class TrainingConfig(PrecisionConfig):
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
-    """Training objective. simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add a consistency loss, with which an
-    update takes twice as long, and models of small corpora become better."""
+    """Training objective: cross_entropy, simcut or r_drop. simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add
+    a consistency loss, with which an update takes twice as long, and models of small corpora become better."""
     consistency: Annotated[PositiveFloat, For("objective", "simcut", "r_drop")] = 3.0
     """With simcut and r_drop: the weight α of the divergence between the two predictions of a token."""
     cutoff: Annotated[Probability, For("objective", "simcut")] = 0.05
@@ -132,10 +132,10 @@ class TrainingConfig(PrecisionConfig):
     log_every: PositiveInt = 50
     """Number of updates between records in metrics.jsonl and TensorBoard."""
     metric: Literal[MetricName, "loss"] | SetMetric = "bleu"
-    """Validation score that decides which weights are best, and when patience ends. Of ter and loss, the lowest is
-    best; ter makes validations slower. Of several validation sets, the first one decides, or the named one, as in
-    news.bleu. If scores are equal, such as BLEU 0 where no line has four words, the higher chrF2 is best, then the
-    lower loss."""
+    """Validation score (bleu, chrf, ter or loss) that decides which weights are best, and when patience ends. Of ter
+    and loss, the lowest is best; ter makes validations slower. Of several validation sets, the first one decides, or
+    the named one, as in news.bleu. If scores are equal, such as BLEU 0 where no line has four words, the higher
+    chrF2 is best, then the lower loss."""
     patience: NonNegativeInt = 0
     """Number of consecutive validations that are not the best so far, after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"

@@ -11,6 +11,7 @@ commands                python train.py …     mt train …
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +24,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 IS_INSTALLED = (PACKAGE / "conf").is_dir()
 CONF = PACKAGE / "conf" if IS_INSTALLED else PACKAGE.parent / "conf"
 RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
-
-SCRIPTS = {"python train.py": "train", "python translate.py": "translate", "python -m mt compare": "compare"}
-"""The command lines in a checkout that have a console script of their own when installed, ``mt-NAME``."""
 
 EXTRAS = {
     "ctranslate2": "fast",
@@ -56,18 +54,16 @@ def corpora() -> Path:
 
 
 def as_typed_here(text: str) -> str:
-    """Return a text with the command lines of a checkout replaced by those of the program that runs: ``mt``,
-    ``mt-train`` and so on, or ``python -m mt``. Scripts of a checkout keep theirs."""
+    """Return a text with the command lines of a checkout replaced by those of the program that runs: ``mt COMMAND`` or
+    ``python -m mt COMMAND``. ``train.py`` and ``translate.py`` keep those of a checkout."""
     program = Path(sys.argv[0]).resolve()
     if program == PACKAGE / "__main__.py":
-        prefix = general = "python -m mt "
-    elif IS_INSTALLED or program.name == "mt" or program.name.startswith("mt-"):
-        prefix, general = "mt-" if program.name.startswith("mt-") else "mt ", "mt "
+        prefix = "python -m mt"
+    elif IS_INSTALLED or program.name.startswith("mt"):
+        prefix = "mt"
     else:
         return text
-    for in_checkout, name in SCRIPTS.items():
-        text = text.replace(in_checkout, prefix + name)
-    return text.replace("python -m mt ", general)
+    return re.sub(r"python (?:-m mt |(?=\w+\.py))(\w+)(?:\.py)?", rf"{prefix} \1", text)
 
 
 @contextmanager
@@ -79,12 +75,8 @@ def optional_packages() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package == "mt":
             raise
-        activate = "source .venv/bin/activate"
-        if not IS_INSTALLED and package not in EXTRAS:
-            make = "" if (PACKAGE.parent / ".venv" / "installed").exists() else "make .venv/installed && "
-            raise InputError(f"{package} is not installed for {sys.executable}: run {make}{activate}") from error
         extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
         raise InputError(
-            f"{package} is not installed for {sys.executable}: pip install 'mt-trainer{extra}'; in a checkout, "
-            f"pip install -e '.{extra}', or make .venv/installed && {activate}"
+            f"{package} is not installed for {sys.executable}: in a checkout, run source .venv/bin/activate "
+            f"(once before: make .venv/installed); otherwise, run pip install 'mt-trainer{extra}'"
         ) from error

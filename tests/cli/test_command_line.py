@@ -95,8 +95,7 @@ def test_help_fits_on_a_screen(command):
     lines = help_text(command).splitlines()
     assert len(lines) <= 50 and max(map(len, lines)) <= 100
     assert lines[0] == f"Usage: {command.typed} [KEY=VALUE …]"
-    names = {name for name, field in command.schema.model_fields.items()}
-    assert names <= {word.strip(":") for line in lines for word in re.split("[ =]", line)}
+    assert command.schema.model_fields.keys() <= {re.split("[ =]", line[2:])[0] for line in lines}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,6 @@ def test_help_fits_on_a_screen(command):
         ("data", ["* data=tatoeba_en_fr", "  data.max_length=128"]),
         ("experiment", ["  experiment=demo"]),
         ("general", ["  runs=runs", "  seed=1"]),
-        ("training.schedule", ["  training.schedule.warmup=100"]),
     ],
 )
 def test_help_of_a_section_lists_its_keys_and_options(topic, listed, tmp_path):

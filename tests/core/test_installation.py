@@ -19,7 +19,7 @@ def test_every_extra_exists():
 
 
 def test_a_missing_optional_package_is_named_with_its_extra():
-    message = r"^jinja2 is not installed for .*: pip install 'mt-trainer\[reports\]'; in a checkout, "
+    message = r"^jinja2 is not installed for .*: in a checkout, run .*, run pip install 'mt-trainer\[reports\]'$"
     with pytest.raises(InputError, match=message), optional_packages():
         raise ModuleNotFoundError("No module named 'jinja2.ext'", name="jinja2.ext")
 
@@ -32,8 +32,8 @@ def test_a_missing_module_of_the_package_itself_is_a_bug():
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("train.py", "omegaconf is not installed for .*: run .*source .venv/bin/activate\n"),
-        ("-mmt", "omegaconf is not installed for .*: run .*source .venv/bin/activate\n"),
+        ("train.py", "omegaconf is not installed for .*: in a checkout, run source .venv/bin/activate .*\n"),
+        ("-mmt", "omegaconf is not installed for .*: in a checkout, run source .venv/bin/activate .*\n"),
         ("-cimport sys; sys.version_info = (3, 8); import mt", "mt-trainer needs Python 3.11 or newer, and .*\n"),
     ],
 )
@@ -47,7 +47,7 @@ def test_start_outside_of_the_environment_prints_one_line(word, message):
     [
         ("train.py", "python train.py; python -m mt runs"),
         ("/bin/mt", "mt train; mt runs"),
-        ("/bin/mt-translate", "mt-train; mt runs"),
+        ("/bin/mt-translate", "mt train; mt runs"),
         (str(PACKAGE / "__main__.py"), "python -m mt train; python -m mt runs"),
     ],
 )
