@@ -144,7 +144,7 @@ class _Section(NamedTuple):
 def _shortened(entry: tuple[str, str]) -> str:
     """Return an entry of a section as one line, with the beginning of its description."""
     start, text = entry
-    return f"{start:<{INDENT}}" + textwrap.shorten(text.partition(". ")[0], WIDTH - INDENT, placeholder=" …")
+    return f"{start:<{INDENT}}" + textwrap.shorten(text, WIDTH - INDENT, placeholder=" …")
 
 
 def _sections(command: Command, files: Files) -> dict[str, _Section]:
