@@ -196,7 +196,7 @@ MIXED = ["data=mixture", "data.source_language=en", "data.target_language=es"]
 COLUMNS = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
 ONE_ERROR = [
     # Each is a command line, and the one line that is told of it, where … is any text.
-    (["model=tiny"], "model=tiny: there are…did you mean model=rnn_attention_tiny or transformer_tiny?"),
+    (["model=tiny"], "model=tiny: …did you mean model=rnn_attention_tiny or transformer_tiny?"),
     (["model.heads=6", "model.width=abc"], "model.width=abc: must be a whole number"),
     ([*FILES, "data.path=x"], "data.path=x: only data of kind hub has this key"),
     (FILES[:3], f"data.train: is needed, for example: {' '.join(FILES[:3])} 'data.train=[my.en,my.es]'"),
