@@ -11,7 +11,7 @@ import torch
 from mt.config import AugmentationConfig, TrainConfig
 from mt.core.errors import format_value
 from mt.distributed.workers import Workers
-from mt.models.build import build_of_sizes
+from mt.models.build import build_for_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
@@ -106,7 +106,7 @@ def model(
     """A model with random weights."""
     torch.manual_seed(seed)
     settings = config(Path(), architecture=architecture, model=changes).model
-    return build_of_sizes(settings, vocabulary, vocabulary, joint)
+    return build_for_sizes(settings, vocabulary, vocabulary, joint)
 
 
 def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> PreparedData:

@@ -1,5 +1,5 @@
 """Multi-head attention (Vaswani et al. 2017, section 3.2), single-head attention for recurrent decoders (Bahdanau et
-al. 2015, Luong et al. 2015), masks, the key/value cache, and recording of attention maps.
+al. 2015, Luong et al. 2015), masks, and recording of attention maps.
 
 Shapes: B sentences, T queries, S keys, H heads, D width, d = D / H width of a head.
 """
@@ -22,7 +22,7 @@ from mt.models.layers import Dropout, Linear, initialize
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the attention bias of a mask: 0 where it is True, the lowest finite number where it is False.
 
-    With -∞ instead, the softmax of a query that may attend to no key would be NaN.
+    With -∞, the softmax of a query whose keys are all masked would be NaN.
     """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
 
@@ -35,7 +35,7 @@ def scaled_dot_product_attention(
     Args:
         query: (B, H, T, d).
         key, value: (B, H, S, d).
-        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query that may attend to no key
+        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query whose keys are all masked
             gets a zero vector.
         dropout: Module that is applied to the weights.
 
@@ -45,13 +45,13 @@ def scaled_dot_product_attention(
     """
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)  # (B, H, T, S)
     if mask is not None:
-        # Adding a bias costs a fraction of what masked_fill costs.
+        # Adding a bias is several times faster than masked_fill.
         scores = scores.add_(mask_bias(mask, scores.dtype))
     weights = scores.softmax(dim=-1)
     if mask is not None:
-        sees_any = mask.any(dim=-1, keepdim=True)
-        if not sees_any.all():
-            weights = weights * sees_any
+        has_key = mask.any(dim=-1, keepdim=True)
+        if not has_key.all():
+            weights = weights * has_key
     used = weights if dropout is None else dropout(weights)
     return used.to(value.dtype) @ value, weights, scores
 
@@ -97,7 +97,7 @@ class MultiHeadAttention(RecordableAttention):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
-        """Project x (B, S, D) to keys and values, each (B, H, S, d), for one or several calls of ``forward``."""
+        """Project x (B, S, D) to keys and values, each (B, H, S, d), for ``forward``."""
         return self._split_heads(self.key(x)), self._split_heads(self.value(x))
 
     def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
@@ -107,7 +107,7 @@ class MultiHeadAttention(RecordableAttention):
             x: (B, T, D).
             key_value: Keys and values from ``keys_and_values``.
             mask: Broadcastable to (B, H, T, S), True where a query may attend to a key.
-            causal: Let query t attend to keys 0 … t only. ``mask`` must be None then.
+            causal: Whether query t attends only to keys 0 … t. ``mask`` must be None in this case.
         """
         query = self._split_heads(self.query(x))  # (B, H, T, d)
         key, value = key_value
@@ -119,7 +119,7 @@ class MultiHeadAttention(RecordableAttention):
                 mask = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()  # (T, T)
             context, weights, scores = scaled_dot_product_attention(query, key, value, mask, self.dropout)
             if recorder is not None:
-                recorder.keep(weights, scores)
+                recorder.record(weights, scores)
         else:
             probability = self.dropout.probability if self.training else 0.0
             context = functional.scaled_dot_product_attention(
@@ -129,9 +129,9 @@ class MultiHeadAttention(RecordableAttention):
 
 
 class SingleHeadAttention(RecordableAttention):
-    """Base class of single-head attention for recurrent decoders, in dimension A (``width``).
+    """Base class of single-head attention for recurrent decoders. Queries and keys have A (``width``) features.
 
-    ``forward`` projects the queries. The caller projects the keys with ``key``, once per sentence.
+    ``forward`` projects the queries; the caller projects the keys with ``key``, once per sentence.
     """
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
@@ -185,18 +185,18 @@ _RECORDING = threading.RLock()
 
 
 class _LastMapRecorded(Exception):
-    """Ends the block of ``record_attention``."""
+    """Raised to leave the block of ``record_attention`` early."""
 
 
 class _Recorder:
-    """Collects the maps of one attention module from calls in the thread that created the recorder."""
+    """Collects the attention maps of one module, only from calls in the thread that created the recorder."""
 
     def __init__(self, is_last: bool) -> None:
         self.is_last = is_last
         self.thread = threading.get_ident()
         self.maps: list[AttentionMap] = []
 
-    def keep(self, weights: Tensor, scores: Tensor) -> None:
+    def record(self, weights: Tensor, scores: Tensor) -> None:
         self.maps.append(AttentionMap(weights.detach(), scores.detach()))
         if self.is_last:
             raise _LastMapRecorded
@@ -204,19 +204,18 @@ class _Recorder:
 
 @contextmanager
 def record_attention(model: nn.Module, last: str | None = None) -> Iterator[dict[str, list[AttentionMap]]]:
-    """Context manager: record the weights and the scores of every attention module of a model.
+    """Context manager: record the weights and scores of every attention module of a model.
 
-    In this thread, attention is computed without the fused kernel meanwhile. Calls in other threads are not recorded.
+    Attention is computed without the fused kernel in the recording thread. Calls in other threads are not recorded.
     Only one thread records at a time; others wait.
 
     Args:
         model: The model.
-        last: The name of an attention module. The block ends when its first map is recorded, because the rest of the
-            computation is not needed.
+        last: The name of an attention module. After its first map, the rest of the computation is skipped, and the
+            block is left.
 
     Yields:
-        Name of the attention module, such as ``decoder.layers.0.cross_attention``, → the list of its maps so far, one
-        for each call.
+        Name of the attention module, such as ``decoder.layers.0.cross_attention`` → its maps so far, one for each call.
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     with _RECORDING:

@@ -17,17 +17,17 @@ from mt.tokenizer.tokenizer import TokenizerPair
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
     """Build a model for the vocabularies of tokenizers. Weights are drawn from torch's global generator."""
     source, target = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
-    return build_of_sizes(config, source, target, tokenizers.joint)
+    return build_for_sizes(config, source, target, tokenizers.joint)
 
 
-def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -> Seq2Seq:
+def build_for_sizes(config: ModelConfig, source: int, target: int, joint: bool) -> Seq2Seq:
     """Build a model for vocabularies of given sizes. Weights are drawn from torch's global generator.
 
     Args:
         config: The model's settings.
         source: Size of the source vocabulary.
         target: Size of the target vocabulary.
-        joint: Whether both are the same vocabulary, whose embeddings may be shared.
+        joint: Whether both sides have the same vocabulary, so that embeddings can be shared.
     """
     match config:
         case TransformerConfig():
@@ -38,8 +38,8 @@ def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -
             assert_never(config)
 
 
-def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """Build a model on the meta device: its weights have shapes, but no values and no memory."""
+def build_meta_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
+    """Build a model on the meta device: its weights have shapes, but no values, and take no memory."""
     with torch.device("meta"), _WithoutInitialization():
         return build_model(config, tokenizers)
 
@@ -47,8 +47,8 @@ def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
 class _WithoutInitialization(TorchFunctionMode):
     """Skips the initialization of weights inside its context.
 
-    On the meta device, initialization has no effect but to import torch's compiler, which takes longer than reading a
-    small model.
+    On the meta device, initialization has no effect except that it imports torch's compiler, which takes longer than
+    reading a small model.
     """
 
     def __torch_function__(

@@ -24,7 +24,7 @@ class Positions(nn.Module):
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
     """Return the table PE (length, width) with PE(pos, 2i) = sin(pos / 10000^(2i/width)) and PE(pos, 2i+1) = cos of the
-    same angle. It is on the CPU, whatever torch's default device is."""
+    same angle, on the CPU even if torch's default device is another one."""
     position = torch.arange(length, dtype=torch.float64, device="cpu").unsqueeze(1)
     frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64, device="cpu") * (-math.log(10000.0) / width))
     encoding = torch.empty(length, width, dtype=torch.float64, device="cpu")
@@ -45,7 +45,7 @@ class SinusoidalPositions(Positions):
     def forward(self, start: int, length: int) -> Tensor:
         table = self.table
         if start + length > len(table):
-            # The local variable is safe from other threads, which may replace self.table for their own sentences.
+            # Other threads may replace self.table, but not the local variable.
             self.table = table = sinusoidal_positions(2 * (start + length), self.width).to(table.device)
         return table[start : start + length]
 
@@ -63,7 +63,7 @@ class LearnedPositions(Positions):
         """Return the vectors (length, D) of positions start … start + length - 1.
 
         Raises:
-            IndexError: A position is beyond the last learned one.
+            IndexError: A position has no learned vector.
         """
         if start + length > len(self.weight):
             raise IndexError(f"sequence of {start + length} positions, but model.max_positions={self.max_length}")
@@ -78,10 +78,10 @@ POSITIONS: dict[str, Callable[[TransformerConfig], Positions]] = {
 
 
 class TokenEmbedding(nn.Embedding):
-    """Token embeddings, multiplied by √width if ``scaled``, so that they are about as large as position vectors."""
+    """Token embeddings. With ``scaled``, they are multiplied by √width, to be about as large as position vectors."""
 
     cutoff = 0.0
-    """Probability with which the vector of a token is set to zero; ``cut_embeddings`` changes it."""
+    """Probability that the vector of a token is set to zero; ``cut_embeddings`` changes it."""
 
     def __init__(self, vocabulary_size: int, width: int, scaled: bool = True) -> None:
         super().__init__(vocabulary_size, width, padding_idx=PAD)
@@ -91,7 +91,7 @@ class TokenEmbedding(nn.Embedding):
             self.weight[PAD].zero_()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the vectors (B, T, D) of tokens (B, T), scaled and with ``cutoff``."""
+        """Return the scaled vectors (B, T, D) of tokens (B, T), with ``cutoff``."""
         vectors = super().forward(tokens) * self.scale
         if self.cutoff == 0:
             return vectors
@@ -120,8 +120,8 @@ def output_layer(width: int, vocabulary: int, tied_to: TokenEmbedding | None, bi
     Args:
         width: Size of the features, D.
         vocabulary: Size of the target vocabulary, V.
-        tied_to: Embedding whose weight (V, D) the layer shares; None for a weight of its own.
-        bias: Whether the layer has a bias, zero at first.
+        tied_to: Embedding with which the layer shares its weight (V, D); None for a separate weight.
+        bias: Whether the layer has a bias, initialized with zeros.
     """
     layer = Linear(width, vocabulary, bias=bias)
     if bias:

@@ -1,4 +1,4 @@
-"""Layers that are fast on CPUs: linear layers with oneDNN where it is faster than MKL, and dropout with fast masks.
+"""Fast layers for CPUs: linear layers with oneDNN where it is faster than MKL, and dropout with fast random masks.
 
 On CPUs, PyTorch multiplies fp32 matrices with MKL. On AMD processors, MKL does not use AVX-512. oneDNN, which also
 comes with PyTorch, uses it and is twice as fast.
@@ -17,9 +17,10 @@ from torch.nn import functional
 from mt.core.device import eager_on_cpu, mkl_is_slow
 
 MIN_ONEDNN_MULTIPLICATIONS = 2**21
-"""Minimum number of multiplications for oneDNN. Smaller products are faster with MKL, whose calls cost less."""
+"""Minimum number of multiplications for oneDNN. Smaller products are faster with MKL, which has less overhead per
+call."""
 CHUNK_ROWS = 512
-"""Number of rows whose contribution to a weight gradient is computed at a time, which needs a copy of these rows."""
+"""Number of rows that are copied at a time to compute their contribution to a weight gradient."""
 
 
 class Linear(nn.Linear):
@@ -38,9 +39,9 @@ def initialize(*layers: nn.Linear) -> None:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O,). It is differentiable."""
-    if _is_for_onednn(x, x.numel() * len(weight)):
-        return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
+    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O,). The function is differentiable."""
+    if _uses_onednn(x, x.numel() * len(weight)):
+        return cast(Tensor, _OneDNNLinear.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
     return functional.linear(x, weight, bias)
 
 
@@ -48,31 +49,31 @@ def add_weight_gradient(total: Tensor, gradient: Tensor, x: Tensor) -> Tensor:
     """Add the gradient of a linear layer's weight to ``total`` (O, I), in place. Return the sum.
 
     Args:
-        total: In the type of the other tensors, or in fp32.
+        total: The sum so far, in the type of the other tensors or in fp32.
         gradient: Gradient of the layer's output (N, O).
         x: The layer's input (N, I).
     """
-    if _is_for_onednn(x, x.numel() * gradient.shape[1]):
+    if _uses_onednn(x, x.numel() * gradient.shape[1]):
         for rows in zip(gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS), strict=True):
-            total += _outer_products(*rows)
+            total += _onednn_weight_gradient(*rows)
         return total
     return total.addmm_(gradient.t(), x) if total.dtype == x.dtype else total.add_(gradient.t() @ x)
 
 
-def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
+def _onednn_weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     """Return gradientᵀ x (O, I)."""
-    # The first factor is copied, so the smaller matrix goes first.
+    # oneDNN copies the first factor, so the smaller matrix is the first.
     if gradient.numel() <= x.numel():
-        return _product(gradient.t(), x.t())
-    return _product(x.t(), gradient.t()).t()
+        return _onednn_linear(gradient.t(), x.t())
+    return _onednn_linear(x.t(), gradient.t()).t()
 
 
-class _ByOneDNN(torch.autograd.Function):
+class _OneDNNLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return x Wᵀ + b (N, O) for x (N, I)."""
         ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+        return _onednn_linear(x, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -80,43 +81,41 @@ class _ByOneDNN(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         for_x, for_weight, for_bias = ctx.needs_input_grad
         return (
-            _product(gradient, weight.t()) if for_x else None,
+            _onednn_linear(gradient, weight.t()) if for_x else None,
             add_weight_gradient(torch.zeros_like(weight), gradient, x) if for_weight else None,
             gradient.sum(dim=0) if for_bias else None,
         )
 
 
-def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
+def _uses_onednn(x: Tensor, multiplications: int) -> bool:
     in_fp32_on_cpu = eager_on_cpu(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
     return in_fp32_on_cpu and x.ndim > 1 and multiplications >= MIN_ONEDNN_MULTIPLICATIONS and mkl_is_slow()
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not weight.t().is_contiguous():
-        weight = weight.contiguous()  # oneDNN would copy it, too, but one number at a time
-    # This operator is private to PyTorch, whose compiler (torch.compile) calls it.
+        weight = weight.contiguous()  # oneDNN would copy it number by number
+    # A private operator of PyTorch, which torch.compile uses.
     return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""))
 
 
 class ThreadRandom(threading.local):
-    """The generator of the masks that a thread draws."""
+    """The generator with which a thread draws dropout masks."""
 
     generator: torch.Generator | None = None
-    """None: torch's global generator, which the trainer seeds for every update."""
+    """None stands for torch's global generator, which the trainer seeds for every update."""
 
 
 THREAD_RANDOM = ThreadRandom()
 
 
 class Dropout(nn.Module):
-    """Sets random elements to zero and scales up the rest, in training only.
+    """Sets random elements to zero and scales up the others, in training only.
 
-    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a training step. This
-    class draws random 64-bit words and uses one byte for each element, which is 30 times faster. The probability is
-    rounded to a multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices and under
-    torch.compile, PyTorch's own dropout is used.
-
-    On a CPU, masks come from the generator of the thread: ``THREAD_RANDOM``.
+    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a train step. This class
+    draws random 64-bit words and uses one byte for each element, which is 30 times faster. The probability is rounded
+    to a multiple of 1/256, and the scale is the exact inverse of the kept share. Masks come from the generator of the
+    thread (``THREAD_RANDOM``). On other devices and under torch.compile, PyTorch's dropout is used.
     """
 
     def __init__(self, probability: float) -> None:
@@ -136,10 +135,10 @@ class Dropout(nn.Module):
 
 
 class ReluDropout(Dropout):
-    """ReLU followed by dropout, of finite inputs. Without dropout, as in evaluation, the input is overwritten.
+    """ReLU followed by dropout, for finite inputs. Without dropout, as in evaluation, the input is overwritten.
 
-    On a CPU, the lowest finite number is added to the elements to drop, so that ReLU sets them to zero. The derivative
-    of ReLU is zero for them, too, so the backward pass needs no mask.
+    On a CPU, the lowest finite number is added to dropped elements, so that ReLU sets them and their derivatives to
+    zero. Thus the backward pass needs no mask.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,11 +1,13 @@
-"""The forward pass of a Transformer on packed rows: sentences one after another, without padding, in one static shape.
+"""The forward pass of a Transformer on packed rows: all tokens of a batch one after another, padded only to a static
+number of rows.
 
-It has the parameters, options and results of ``mt.models.transformer``, up to rounding, and a third of its kernels.
+Parameters, options and, up to rounding, results are those of ``mt.models.transformer``; it launches a third of the
+kernels.
 
 Shapes: N source and M target tokens of all sentences of a batch, D width, H heads, L decoder layers. In attention, N
 are query rows and M key rows, d is the width of a head, B the number of sentences. The offsets of a side are an int32
-tensor (B + 1,): sentence b has the rows offsets[b] … offsets[b + 1] - 1. Every row belongs to a sentence; a sentence
-may be empty.
+tensor (B + 1,): sentence b consists of rows offsets[b] … offsets[b + 1] - 1. Every row belongs to a sentence, and a
+sentence may be empty.
 """
 
 from collections.abc import Sequence
@@ -26,9 +28,9 @@ from mt.tokenizer.tokenizer import PAD
 def packed_attention(
     query: Tensor, key_value: Tensor, query_offsets: Tensor, key_offsets: Tensor, longest: int, causal: bool
 ) -> tuple[Tensor, Tensor]:
-    """Compute softmax(QKᵀ / √d) V for each sentence by itself (Vaswani et al. 2017, section 3.2.1).
+    """Compute softmax(QKᵀ / √d) V separately for each sentence (Vaswani et al. 2017, section 3.2.1).
 
-    One operator for torch.compile, which does not look inside. It is differentiable. It needs a GPU with Triton;
+    This is one opaque, differentiable operator for torch.compile. It needs a GPU with Triton;
     ``tests/packed_attention.py`` registers an implementation for CPUs.
 
     Args:
@@ -36,7 +38,7 @@ def packed_attention(
         key_value: (M, 2, H, d), keys and values. Both may be parts of wider rows.
         query_offsets, key_offsets: The offsets of the queries and of the keys (B + 1,).
         longest: The maximum number of queries or keys of a sentence.
-        causal: Whether a query attends to no later key of its sentence.
+        causal: Whether a query attends only to keys up to its own position in the sentence.
 
     Returns:
         The context (N, H, d), and the base-2 logarithm of the sum of the exponentials of each query's scores (H, N).
@@ -60,7 +62,7 @@ def packed_attention_gradients(
     Args:
         gradient: The gradient of the context (N, H, d).
         query, key_value, query_offsets, key_offsets, longest, causal: The arguments of ``packed_attention``.
-        out, lse: What it returned.
+        out, lse: The results of ``packed_attention``.
     """
     from mt.models import triton_kernels
 
@@ -100,17 +102,18 @@ packed_attention.register_autograd(_backward, setup_context=_save)
 
 
 class ParameterStacks:
-    """Copies of a model's parameters, in one tensor (a stack) for each shape and kind.
+    """Copies of a model's parameters in a few tensors (stacks), one for each shape and kind.
 
-    Few kernels cast, clip and sum all of them. On a GPU, a kernel for each parameter takes longer to launch than to
-    compute. The parameters themselves stay where they are: optimizer, checkpoints and export see no difference.
+    A few kernels then cast, clip and sum all parameters. On a GPU, a kernel for each parameter would take longer to
+    launch than to compute. The parameters themselves do not change, so optimizer, checkpoints and export are not
+    affected.
     """
 
     def __init__(self, model: nn.Module, products: Sequence[Sequence[nn.Linear]]) -> None:
         """
         Args:
             model: The model.
-            products: Lists of layers with biases that multiply the same input.
+            products: Lists of linear layers with biases that have the same input, which are computed as one product.
         """
         groups: list[list[Tensor]] = []
         for layers in products:
@@ -124,36 +127,36 @@ class ParameterStacks:
             for parameter in part.parameters(recurse=False)
         }
         self._stacks: dict[tuple, list[list[Tensor]]] = {}
-        """(shape, whether it is used in fp32) → the groups of a stack, in order."""
+        """(shape, whether the parameters are used in fp32) → the groups of parameters in this stack, in order."""
         for group in groups:
             self._stacks.setdefault((group[0].shape, group[0] in full_precision), []).append(group)
-        self.gradients = [torch.zeros_like(leaf) for leaf in self.leaves()]
+        self.gradients = [torch.zeros_like(stack) for stack in self.stacked_parameters()]
         """The gradient of each stack, a sum."""
         parameters = [parameter for groups in self._stacks.values() for group in groups for parameter in group]
         parts = [part for gradient in self.gradients for part in gradient.unbind()]
         self.parameter_gradients = list(zip(parameters, parts, strict=True))
         """Each parameter with its part of ``gradients``."""
 
-    def leaves(self) -> list[Tensor]:
+    def stacked_parameters(self) -> list[Tensor]:
         """Return copies of the parameters, one tensor for each stack. Gradients are taken with respect to them."""
         return [
             torch.stack([parameter.detach() for group in groups for parameter in group]).requires_grad_()
             for groups in self._stacks.values()
         ]
 
-    def weights(self, leaves: Sequence[Tensor], precision: torch.dtype) -> dict[Tensor, Tensor]:
+    def weights(self, stacked: Sequence[Tensor], precision: torch.dtype) -> dict[Tensor, Tensor]:
         """Return the weights of the forward pass by their parameter, or by the first one of a product.
 
         The weights (O, I) of a product are one above the other. Parameters of linear layers are in ``precision``, and
         all others in fp32.
 
         Args:
-            leaves: From ``leaves``.
+            stacked: From ``stacked_parameters``.
             precision: The number format of matrix products.
         """
         weights: dict[Tensor, Tensor] = {}
-        for ((_, in_fp32), groups), leaf in zip(self._stacks.items(), leaves, strict=True):
-            stack = leaf if in_fp32 else leaf.to(precision)
+        for ((_, in_fp32), groups), parameters in zip(self._stacks.items(), stacked, strict=True):
+            stack = parameters if in_fp32 else parameters.to(precision)
             for group, part in zip(groups, stack.split([len(group) for group in groups]), strict=True):
                 weights[group[0]] = part.flatten(0, 1)
         return weights
@@ -167,7 +170,7 @@ class PackedSide:
     positions: Tensor  # (N,) int32, the position of each token in its sentence
     offsets: Tensor  # (B + 1,) int32, as for ``packed_attention``
     longest: int
-    """The maximum number of tokens of a sentence, on either side."""
+    """The maximum number of tokens of a sentence on either side."""
 
 
 @dataclass
@@ -183,28 +186,28 @@ class PackedTransformer:
         self.stacks = ParameterStacks(self.model, _products(self.model))
         self._weights: dict[Tensor, Tensor] = {}
 
-    def use(self, leaves: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """Set the weights of the next calls of ``features``, which ``ParameterStacks.leaves`` returned.
+    def use(self, stacked: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Set the weights of the next calls of ``features``, which ``ParameterStacks.stacked_parameters`` returned.
 
         Returns:
             Weight (V, D) and bias (V,) of the output layer; None if it has no bias.
         """
-        self._weights = self.stacks.weights(leaves, self.precision)
+        self._weights = self.stacks.weights(stacked, self.precision)
         output = self.model.output
         return self._weights[output.weight].to(self.precision), self._weights.get(output.bias)
 
     def features(self, source: PackedSide, target: PackedSide) -> Tensor:
         """Return the decoder features (M, D) that predict the token after each target token."""
         encoder, decoder = self.model.encoder, self.model.decoder
-        x = self._embedded(encoder.embedding, source)
+        x = self._embed(encoder.embedding, source)
         for layer in encoder.layers:
             x = self._self_attention(layer.around_attention, layer.self_attention, x, source, causal=False)
             x = self._feed_forward(layer.around_feed_forward, layer.feed_forward, x)
-        memory = self._normalized(encoder.norm, x).to(self.precision)
+        memory = self._layer_norm(encoder.norm, x).to(self.precision)
         cross = [layer.cross_attention for layer in decoder.layers]
         keys_and_values = self._product(cross[0].key, memory).unflatten(1, (len(cross), 2, cross[0].heads, -1))
 
-        x = self._embedded(decoder.embedding, target)
+        x = self._embed(decoder.embedding, target)
         for layer, key_value in zip(decoder.layers, keys_and_values.unbind(1), strict=True):
             x = self._self_attention(layer.around_self_attention, layer.self_attention, x, target, causal=True)
 
@@ -215,9 +218,10 @@ class PackedTransformer:
             x = self._output(layer.around_cross_attention, x, self._product(attention.output, y.flatten(1)))
 
             x = self._feed_forward(layer.around_feed_forward, layer.feed_forward, x)
-        return self._normalized(decoder.norm, x).to(self.precision)
+        return self._layer_norm(decoder.norm, x).to(self.precision)
 
-    def _embedded(self, embedding: Embedding, side: PackedSide) -> Tensor:
+    def _embed(self, embedding: Embedding, side: PackedSide) -> Tensor:
+        """Return the sum of token embeddings and position vectors of a side (N, D), with cutoff and dropout."""
         tokens, positions = embedding.tokens, embedding.positions
         ids = side.tokens
         if embedding is self.model.decoder.embedding and self.model.decoder.starts_with_pad:
@@ -244,24 +248,24 @@ class PackedTransformer:
         return self._output(residual, x, self._product(feed_forward.outer, y))
 
     def _input(self, residual: Residual, x: Tensor) -> Tensor:
-        return (self._normalized(residual.norm, x) if residual.norm_first else x).to(self.precision)
+        return (self._layer_norm(residual.norm, x) if residual.norm_first else x).to(self.precision)
 
     def _output(self, residual: Residual, x: Tensor, y: Tensor) -> Tensor:
         x = x + residual.dropout(y)
-        return x if residual.norm_first else self._normalized(residual.norm, x)
+        return x if residual.norm_first else self._layer_norm(residual.norm, x)
 
-    def _normalized(self, norm: nn.Module, x: Tensor) -> Tensor:
+    def _layer_norm(self, norm: nn.Module, x: Tensor) -> Tensor:
         if not isinstance(norm, nn.LayerNorm):  # post-norm layers need no norm after the last one
             return x
         return functional.layer_norm(x, x.shape[-1:], self._weights[norm.weight], self._weights[norm.bias], norm.eps)
 
     def _product(self, layer: nn.Linear, x: Tensor) -> Tensor:
-        """Multiply x with the weights of a layer, and with those of all layers that form a product with it."""
+        """Multiply x by the weights of a layer, and of all layers that are computed as one product with it."""
         return functional.linear(x, self._weights[layer.weight], self._weights[layer.bias])
 
 
 def _products(model: Transformer) -> list[list[nn.Linear]]:
-    """Return the layers that have one input: query, key and value of each self-attention, and key and value of all
+    """Return lists of layers with the same input: query, key and value of each self-attention, and key and value of all
     cross-attentions."""
     layers = [*model.encoder.layers, *model.decoder.layers]
     attentions = [layer.self_attention for layer in layers]

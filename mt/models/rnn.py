@@ -1,6 +1,6 @@
 """A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
 
-Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions. Sizes: E
+Shapes: B sentences, K hypotheses per sentence, N = B·K hypotheses, S source and T target positions. Sizes: E
 of embeddings, H of LSTM states, A of the space in which attention compares queries with keys, D of features.
 """
 
@@ -31,9 +31,9 @@ def reversed_positions(is_token: Tensor) -> Tensor:
 
 
 class BidirectionalLSTM(nn.Module):
-    """One encoder layer: two LSTMs of H / 2 units each that read the sentence forwards and backwards.
+    """An encoder layer: a forward and a backward LSTM of H / 2 units each.
 
-    The backward LSTM reads the reversed tokens with the padding at the end, so padding affects neither LSTM.
+    The backward LSTM reads the reversed tokens, with the padding at the end, so padding affects neither LSTM.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -55,19 +55,19 @@ class BidirectionalLSTM(nn.Module):
         in_fp32 = recurrent_layers_need_fp32(x.device)
         with torch.autocast(x.device.type, enabled=False) if in_fp32 else nullcontext():
             x = x.float() if in_fp32 else x
-            forth, _ = self.forward_lstm(x)
-            back, _ = self.backward_lstm(_take(x, reversal))
-        return torch.cat([forth, _take(back, reversal)], dim=-1)
+            forward, _ = self.forward_lstm(x)
+            backward, _ = self.backward_lstm(_gather_positions(x, reversal))
+        return torch.cat([forward, _gather_positions(backward, reversal)], dim=-1)
 
 
-def _take(x: Tensor, positions: Tensor) -> Tensor:
+def _gather_positions(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
 
 
 def initialize_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
     """Initialize the weight and the bias of an LSTM in place, gate by gate.
 
-    Columns that multiply the previous state become orthogonal, and the others are drawn after Glorot & Bengio (2010).
+    Columns that multiply the previous state become orthogonal; the others are drawn after Glorot & Bengio (2010).
     The bias becomes 1 for the forget gate, so that training begins with a long memory (Jozefowicz et al. 2015), and 0
     for the other gates.
 
@@ -94,8 +94,8 @@ class RNNEncoder(nn.Module):
         widths = [config.width, *[config.hidden] * (config.encoder_layers - 1)]
         self.tokens = tokens
         self.layers = nn.ModuleList(BidirectionalLSTM(width, config.hidden) for width in widths)
-        self.norms = nn.ModuleList(_norm(config, config.hidden) for _ in widths)
-        self.dropout = _dropout(config)
+        self.norms = nn.ModuleList(_build_norm(config, config.hidden) for _ in widths)
+        self.dropout = _build_dropout(config)
         self.residual = config.residual
 
     def forward(self, source: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class LSTMCell(nn.Module):
 
 
 ATTENTIONS: dict[str, type[SingleHeadAttention]] = {"additive": AdditiveAttention, "dot": DotAttention}
-"""Value of ``model.attention`` → the attention."""
+"""Value of ``model.attention`` → class of the attention."""
 
 
 class RNNDecoder(nn.Module):
@@ -159,14 +159,14 @@ class RNNDecoder(nn.Module):
         layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
         self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
         self.readout = Linear(2 * hidden + config.width, config.width) if config.readout else None
-        self.norm = _norm(config, config.width if config.readout else hidden)
-        self.dropout = _dropout(config)
+        self.norm = _build_norm(config, config.width if config.readout else hidden)
+        self.dropout = _build_dropout(config)
         self.residual = config.residual
         initialize(self.first_state, *filter(None, [self.readout]))
         initialize_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
-    def start(self, memory: Memory) -> State:
-        """Return the state before the first token, with one row per sentence.
+    def init_state(self, memory: Memory) -> State:
+        """Return the state before the first token, with one hypothesis per sentence.
 
         It holds h₀ and c₀ of each layer, and for the attention, keys (B, S, A), values (B, S, H) and bias (B, 1, S).
         h₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions, and c₀ has the same form.
@@ -184,12 +184,12 @@ class RNNDecoder(nn.Module):
     def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
         """Read the next tokens (N, T). Return features (N, T, D), which predict the token after each, and the state."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
-        # unbind splits all steps at once. Selecting them one by one would cost T gradients of (N, T, 4H), mostly zeros.
+        # unbind splits all steps at once. Indexing them one by one would create T gradients (N, T, 4H) of mostly zeros.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
-        masks: list[Tensor] = []  # (N, T, H) for the output of each layer but the top one
+        masks: list[Tensor] = []  # (N, T, H) for the output of each layer except the top one
         if self.training:
             masks = [self.dropout(embedded.new_ones(*target.shape, layer.hidden)) for layer in self.layers[:-1]]
-        layers = list(state.own)
+        layers = list(state.layer_states)
         ((keys, values),) = state.memory
         outputs: list[Tensor] = []
         contexts: list[Tensor] = []
@@ -205,12 +205,12 @@ class RNNDecoder(nn.Module):
             attended.append((weights, scores))
         if (recorder := self.cross_attention.active_recorder()) is not None:
             weights, scores = (torch.cat(steps, dim=1)[:, None] for steps in zip(*attended, strict=True))
-            recorder.keep(weights, scores)
+            recorder.record(weights, scores)
         features = torch.stack(outputs, dim=1)  # (N, T, H)
         if self.readout is not None:
             parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
             features = self.readout(torch.cat(parts, dim=-1)).tanh()
-        return self.dropout(self.norm(features)), state._replace(own=layers)
+        return self.dropout(self.norm(features)), state._replace(layer_states=layers)
 
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]
@@ -221,7 +221,7 @@ class RNNDecoder(nn.Module):
             context: The attention's context (N, H).
             before: The previous state of each layer.
             from_embedding: The contribution (N, 4H) of the last token's embedding to the gates of the first layer.
-            masks: Dropout masks (N, H) for the input of each layer but the first; empty for no dropout.
+            masks: Dropout masks (N, H) for the input of each layer except the first; empty without dropout.
 
         Returns:
             The output (N, H) and the new state (h, c) of each layer. The output is the top layer's h or, with residual
@@ -257,9 +257,9 @@ class RNNAttention(Seq2Seq):
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
 
 
-def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:
+def _build_norm(config: RNNAttentionConfig, width: int) -> nn.Module:
     return nn.LayerNorm(width) if config.layer_norm else nn.Identity()
 
 
-def _dropout(config: RNNAttentionConfig) -> Dropout:
+def _build_dropout(config: RNNAttentionConfig) -> Dropout:
     return SharedDropout(config.dropout) if config.variational_dropout else Dropout(config.dropout)

@@ -1,7 +1,7 @@
-"""The model interface. Training, search and comparison use nothing else of a model.
+"""The interface of all models. Training, search and comparison use a model only through it.
 
-Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions, D
-features, V tokens of the target vocabulary.
+Shapes: B sentences, K hypotheses (beams or samples) per sentence, N = B·K hypotheses, S source and T target positions,
+D features, V tokens of the target vocabulary.
 """
 
 import functools
@@ -16,7 +16,7 @@ from mt.models.layers import Linear, linear
 from mt.tokenizer.tokenizer import BOS, PAD, UNK
 
 LayerTensors = Sequence[tuple[Tensor, ...]]
-"""Some tensors of each decoder layer or attention."""
+"""A tuple of tensors for each decoder layer or attention module."""
 
 
 class Memory(NamedTuple):
@@ -29,30 +29,32 @@ class Memory(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a decoder between two steps. The K rows of a sentence are adjacent."""
+    """The state of a decoder between two steps. The K hypotheses of a sentence are adjacent."""
 
-    rows: int
-    """The number of rows, N."""
-    own: LayerTensors
-    """Tensors (N, …) for each decoder layer. The sequence may be empty before the first token."""
+    num_hypotheses: int
+    """The number of hypotheses of all sentences, N."""
+    layer_states: LayerTensors
+    """Tensors (N, …) of each decoder layer: a Transformer's self-attention cache (keys and values), or an LSTM's h
+    and c. The sequence may be empty before the first token."""
     memory: LayerTensors
-    """Keys and values (B, …) of each attention to the source. The rows of a sentence share them."""
+    """Keys and values (B, …) of each cross-attention, which the hypotheses of a sentence share."""
     padding: Tensor
-    """The attention mask or bias (B, …) of the padding of the source."""
+    """The attention mask or bias (B, …) that hides the padding of the source."""
 
     def select(self, rows: Tensor) -> "State":
-        """Return the state with rows reordered, repeated or dropped, as beam search needs it.
+        """Return the state with hypotheses reordered, repeated or removed, as beam search needs it.
 
         Args:
-            rows: Row numbers of this state (B', K'): row k of sentence b in the result is row ``rows[b, k]``. All rows
-                of a sentence must come from one sentence. Sentences may be left out; if B' = B, they must keep their
-                order.
+            rows: Indices (B', K') of hypotheses of this state: hypothesis k of sentence b in the result is hypothesis
+                ``rows[b, k]``. All hypotheses of a sentence must come from one sentence. Sentences may be omitted; if
+                B' = B, they must keep their order.
         """
         memory, padding = self.memory, self.padding
-        sentences = sentences_of(rows, self.rows // len(padding), len(padding))
+        sentences = sentences_of(rows, self.num_hypotheses // len(padding), len(padding))
         if sentences is not None:
             memory, padding = _gather(memory, sentences), padding.index_select(0, sentences)
-        return self._replace(rows=rows.numel(), own=_gather(self.own, rows.flatten()), memory=memory, padding=padding)
+        layer_states = _gather(self.layer_states, rows.flatten())
+        return State(rows.numel(), layer_states, memory, padding)
 
 
 def _gather(layers: LayerTensors, rows: Tensor) -> LayerTensors:
@@ -60,15 +62,15 @@ def _gather(layers: LayerTensors, rows: Tensor) -> LayerTensors:
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
-    """Return the numbers of the sentences that ``State.select`` keeps.
+    """Return the indices of the sentences that ``State.select`` keeps.
 
     Args:
         rows: (B', K'), as in ``State.select``.
-        beams: The number of rows per sentence before the selection, K.
+        beams: The number of hypotheses per sentence before the selection, K.
         count: The number of sentences before the selection, B.
 
     Returns:
-        Sentence numbers (B',), or None if all sentences are kept, so that tensors (B, …) need no copy.
+        Sentence indices (B',), or None if all sentences are kept, so that tensors (B, …) need no copy.
     """
     return None if len(rows) == count else rows[:, 0] // beams
 
@@ -81,35 +83,35 @@ class TranslationModel(ABC, nn.Module):
 
     @abstractmethod
     def encode(self, source: Tensor) -> Any:
-        """Encode source tokens (B, S), padded on the right with PAD. Return the memory for ``decode`` and ``start``."""
+        """Encode source tokens (B, S), padded on the right with PAD, as memory for ``decode`` and ``init_state``."""
 
     @abstractmethod
     def decode(self, memory: Any, target: Tensor) -> Any:
-        """Decode whole targets by teacher forcing.
+        """Decode complete targets by teacher forcing.
 
         Args:
             memory: From ``encode``.
             target: The tokens BOS y₁ y₂ …, (B, T). A model with another start token reads that in place of BOS, here
-                and in the first ``advance``.
+                and in the first ``decode_step``.
 
         Returns:
             Features (B, T, D). Those at position t predict the token at position t + 1.
         """
 
     @abstractmethod
-    def start(self, memory: Any) -> Any:
-        """Return the decoder state before the first token, with one row per sentence (K = 1)."""
+    def init_state(self, memory: Any) -> Any:
+        """Return the decoder state before the first token, with one hypothesis per sentence (K = 1)."""
 
     @abstractmethod
-    def advance(self, tokens: Tensor, state: Any) -> tuple[Any, Any]:
+    def decode_step(self, tokens: Tensor, state: Any) -> tuple[Any, Any]:
         """Decode one step.
 
         Args:
-            tokens: The latest token of every row, (N,); BOS at first.
+            tokens: The latest token of every hypothesis, (N,); BOS at first.
             state: The decoder state before these tokens.
 
         Returns:
-            Features (N, D) that predict the next token of every row, and the state after ``tokens``.
+            Features (N, D) that predict the next token of every hypothesis, and the state after ``tokens``.
         """
 
     @abstractmethod
@@ -146,7 +148,7 @@ class Seq2Seq(TranslationModel):
 
     A subclass sets the attributes below, and follows three conventions:
 
-    - It embeds tokens with ``TokenEmbedding``, whose vectors SimCut zeroes and which has its own learning rate.
+    - It embeds tokens with ``TokenEmbedding``, to which SimCut and ``training.optimizer.embedding_factor`` apply.
     - Its attention modules are subclasses of ``RecordableAttention``.
     - An attention module of the decoder that attends to the source is an attribute called ``cross_attention``.
     """
@@ -155,7 +157,7 @@ class Seq2Seq(TranslationModel):
     """A module that maps tokens (B, S) to features (B, S, D)."""
     decoder: Any
     """A module that maps the next tokens (N, T) and a State to features (N, T, D) and the new State. Its method
-    ``start(memory)`` returns the first State."""
+    ``init_state(memory)`` returns the first State."""
     output: Linear
     """The output layer."""
 
@@ -163,13 +165,13 @@ class Seq2Seq(TranslationModel):
         return Memory(self.encoder(source), source != PAD)
 
     def decode(self, memory: Memory, target: Tensor) -> Tensor:
-        features, _ = self.decoder(target, self.start(memory))
+        features, _ = self.decoder(target, self.init_state(memory))
         return features
 
-    def start(self, memory: Memory) -> State:
-        return self.decoder.start(memory)
+    def init_state(self, memory: Memory) -> State:
+        return self.decoder.init_state(memory)
 
-    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def decode_step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         features, after = self.decoder(tokens[:, None], state)
         return features[:, 0], after
 
@@ -194,7 +196,7 @@ class Seq2Seq(TranslationModel):
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """The submodules to shard one by one with FSDP2, inner ones first. Only their own ``forward`` may use their
+        """The submodules that FSDP2 shards one by one, inner ones first. Only their own ``forward`` may use their
         weights."""
         return []
 
@@ -211,7 +213,7 @@ class Seq2Seq(TranslationModel):
 
 
 class EnsembleState(list[State]):
-    """The decoder states of the members, in their order. All have the same rows."""
+    """The decoder states of the members, in their order. All have the same hypotheses."""
 
     def select(self, rows: Tensor) -> "EnsembleState":
         return EnsembleState(state.select(rows) for state in self)
@@ -237,11 +239,11 @@ class Ensemble(TranslationModel):
     def decode(self, memory: list[Memory], target: Tensor) -> list[Tensor]:
         return [model.decode(part, target) for model, part in zip(self.members, memory, strict=True)]
 
-    def start(self, memory: list[Memory]) -> EnsembleState:
-        return EnsembleState(model.start(part) for model, part in zip(self.members, memory, strict=True))
+    def init_state(self, memory: list[Memory]) -> EnsembleState:
+        return EnsembleState(model.init_state(part) for model, part in zip(self.members, memory, strict=True))
 
-    def advance(self, tokens: Tensor, state: EnsembleState) -> tuple[list[Tensor], EnsembleState]:
-        steps = [model.advance(tokens, part) for model, part in zip(self.members, state, strict=True)]
+    def decode_step(self, tokens: Tensor, state: EnsembleState) -> tuple[list[Tensor], EnsembleState]:
+        steps = [model.decode_step(tokens, part) for model, part in zip(self.members, state, strict=True)]
         return [features for features, _ in steps], EnsembleState(after for _, after in steps)
 
     def log_probabilities(self, features: list[Tensor]) -> Tensor:

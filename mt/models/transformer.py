@@ -1,6 +1,6 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), pre-norm (Xiong et al. 2020) or post-norm.
 
-Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions, D width.
+Shapes: B sentences, K hypotheses per sentence, N = B·K hypotheses, S source and T target positions, D width.
 """
 
 from typing import cast
@@ -16,7 +16,7 @@ from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.tokenizer.tokenizer import PAD, UNK
 
 ACTIVATIONS = {"gelu": nn.GELU, "silu": nn.SiLU}
-"""Value of ``model.activation`` other than relu → the activation."""
+"""Value of ``model.activation`` except relu → class of the activation."""
 
 
 class FeedForward(nn.Module):
@@ -110,7 +110,7 @@ class DecoderLayer(nn.Module):
         x = self.around_self_attention.add_output(x, self.self_attention(y, own, causal=past is None))
 
         y = self.around_cross_attention.sublayer_input(x)
-        # All rows of a sentence become queries to its one memory, which need not be repeated for each of them.
+        # All hypotheses of a sentence become queries to its memory, so the memory need not be repeated.
         queries = y.reshape(len(memory_mask), -1, y.shape[-1])  # (B, K·T, D)
         x = self.around_cross_attention.add_output(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
 
@@ -149,8 +149,8 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.starts_with_pad = config.decoder_start == "pad"
 
-    def start(self, memory: Memory) -> State:
-        """Return the state before the first token, with one row per sentence.
+    def init_state(self, memory: Memory) -> State:
+        """Return the state before the first token, with one hypothesis per sentence.
 
         It holds the keys and values (B, H, S, d) of each cross-attention and the padding mask (B, 1, 1, S). Later
         states also hold the keys and values (N, H, ·, d) of each self-attention.
@@ -160,7 +160,7 @@ class Decoder(nn.Module):
 
     def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
         """Read the next tokens (N, T). Return features (N, T, D), which predict the token after each, and the state."""
-        past = state.own
+        past = state.layer_states
         if self.starts_with_pad and not past:
             target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
         x = self.embedding(target, past[0][0].shape[2] if past else 0)
@@ -168,7 +168,7 @@ class Decoder(nn.Module):
         for depth, layer in enumerate(self.layers):
             x, keys_and_values = layer(x, state.memory[depth], state.padding, past[depth] if past else None)
             own.append(keys_and_values)
-        return self.norm(x), State(state.rows, own, state.memory, state.padding)
+        return self.norm(x), State(state.num_hypotheses, own, state.memory, state.padding)
 
 
 class Transformer(Seq2Seq):
@@ -212,7 +212,7 @@ class Transformer(Seq2Seq):
     @property
     def blocks(self) -> list[nn.Module]:
         attentions = [layer.cross_attention for layer in self.decoder.layers]
-        # The memory is projected for all layers before the first of them runs, outside their ``forward``: so these
-        # projections are blocks of their own.
+        # The memory is projected for all layers before the first one runs, outside of their ``forward``, so these
+        # projections are separate blocks.
         memory = [part for attention in attentions for part in (attention.key, attention.value)]
         return [*self.encoder.layers, *memory, *self.decoder.layers]

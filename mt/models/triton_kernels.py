@@ -19,7 +19,7 @@ from torch import Tensor
 
 
 BLOCK = 32
-"""Queries, and keys, of a tile."""
+"""Number of queries, and of keys, in a tile."""
 WARPS = 2
 
 
@@ -49,7 +49,7 @@ def _store(X, tile, start, rows, count, stride, D: tl.constexpr, P: tl.constexpr
 
 @triton.jit
 def _scores(q, k, m, n, queries, keys, scale, CAUSAL: tl.constexpr):
-    """Return the scores of a tile, times ``scale``: those of queries m and keys n that do not count are very low."""
+    """Return the masked scores of a tile, times ``scale``, and the mask of queries m and keys n."""
     visible = (m < queries)[:, None] & (n < keys)[None, :]
     if CAUSAL:
         visible = visible & (n[None, :] <= m[:, None])
@@ -167,6 +167,6 @@ def launch(
 
 
 def constants(width: int, causal: bool) -> dict[str, int | bool]:
-    """Return the constants that a kernel of attention is compiled with: width of a head, padded width, rows of a tile,
+    """Return the compile-time constants of an attention kernel: width of a head, padded width, rows of a tile,
     and whether it is causal."""
     return {"D": width, "P": max(16, triton.next_power_of_2(width)), "B": BLOCK, "CAUSAL": causal}

@@ -1,4 +1,4 @@
-"""Checkpoints: the exact state of training, with tensors as safetensors and everything else as JSON.
+"""Checkpoints: the exact state of training, with tensors in safetensors files and everything else in JSON.
 
 ``python -m mt average`` writes a model with the mean of the weights of several runs or checkpoints.
 """
@@ -23,8 +23,8 @@ from mt.storage.weights import Tensors, read_metadata, read_tensors, remedy_for,
 
 OPTIMIZER = "optimizer.safetensors"
 """File of the state of the optimizer in a checkpoint."""
-START = f"{CHECKPOINTS}/start.safetensors"
-"""File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
+INITIAL_WEIGHTS = f"{CHECKPOINTS}/start.safetensors"
+"""File with a copy of the initial weights of a run with training.start_share, because the base run may change."""
 CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
 
@@ -60,7 +60,7 @@ class Progress:
     rate_reductions: NonNegativeInt = 0
     """Number of times that the schedule ``plateau`` has lowered the learning rate."""
     validation_due: bool = False
-    """Whether the current weights have not been validated yet, although they should be."""
+    """Whether a validation of the current weights is due."""
     bad_updates: NonNegativeInt = 0
     """Updates that were skipped because their gradient was not finite."""
     consecutive_bad_updates: NonNegativeInt = 0
@@ -78,7 +78,7 @@ class Progress:
     """State of GradScaler; empty unless the precision is fp16."""
 
     def record_validation(self, score: float, chrf: float, loss: float) -> bool:
-        """Count a validation of the current weights.
+        """Record a validation of the current weights.
 
         Args:
             score: The score of training.metric, the higher the better.
@@ -86,26 +86,26 @@ class Progress:
             loss: The validation loss, which decides if chrF2 is equal, too.
 
         Returns:
-            Whether these weights are the best so far. If they are not, the validation counts against patience.
+            Whether these weights are the best so far. Otherwise, the validation counts against patience.
         """
         best = True
         if self.best_score is not None:
             best_chrf = chrf if self.best_chrf is None else self.best_chrf
-            best = _ranking(score, chrf, loss) > _ranking(self.best_score, best_chrf, self.best_loss)
+            best = _validation_rank(score, chrf, loss) > _validation_rank(self.best_score, best_chrf, self.best_loss)
         if best:
             self.best_score, self.best_chrf, self.best_loss, self.best_update = score, chrf, loss, self.update
         self.validations_without_gain = 0 if best else self.validations_without_gain + 1
         return best
 
 
-def _ranking(score: float, chrf: float, loss: float) -> tuple[float, ...]:
-    """Return a validation's sort key, in which NaN is less than any number: a first loss of NaN is not to stay the
+def _validation_rank(score: float, chrf: float, loss: float) -> tuple[float, ...]:
+    """Return the sort key of a validation, in which NaN is less than any number: a first loss of NaN must not stay the
     best."""
     return tuple(-math.inf if math.isnan(value) else value for value in (score, chrf, -loss))
 
 
 class Checkpoint(NamedTuple):
-    """A complete checkpoint on the disk, with its progress read and its tensors still to be read."""
+    """A complete checkpoint on the disk, whose progress has been read, but not its tensors."""
 
     folder: Path
     progress: Progress
@@ -120,8 +120,7 @@ def save_checkpoint(
 ) -> None:
     """Write the folder checkpoints/step_N of update N. It appears only once it is complete.
 
-    If the folder exists, as after the validation that follows an update, only the progress can have changed, and is
-    written anew.
+    If the folder exists, only the progress is written again: a validation changes nothing else after an update.
 
     Args:
         run: The run folder.
@@ -151,7 +150,7 @@ def remove_checkpoints(run: Path, kept_updates: Container[int]) -> None:
 
 
 def is_scheduled(update: int, settings: TrainingConfig) -> bool:
-    """Return whether a run that is never interrupted saves a checkpoint at this update."""
+    """Return whether a run saves a checkpoint after this update without being interrupted."""
     intervals = (settings.validate_every, settings.save_every or settings.validate_every)
     return update == settings.max_updates or any(update % interval == 0 for interval in intervals)
 
@@ -159,7 +158,7 @@ def is_scheduled(update: int, settings: TrainingConfig) -> bool:
 def scheduled_checkpoints(run: Path, settings: TrainingConfig) -> dict[int, Path]:
     """Map the update of each scheduled checkpoint of a run to its folder, oldest first.
 
-    Checkpoints saved by an interruption are left out: they must not change which ones are kept or averaged.
+    Checkpoints of interruptions are omitted: they must not influence which ones are kept or averaged.
     """
     return {update: folder for update, folder in checkpoint_folders(run).items() if is_scheduled(update, settings)}
 

@@ -1,8 +1,8 @@
-"""``choice.json``: the settings that ``training.minutes`` chose for a run, and the measurements they follow from.
+"""The choice of settings for ``training.minutes``, recorded in choice.json with the measurements that it is based on.
 
-The speeds of training and translation are measured by some real updates and searches. Their tokens are drawn at random:
-how long they take depends on their number alone. All workers measure at the same time, so that the time they wait for
-each other is included.
+The speeds of training and translation are measured by a few real updates and searches on random tokens: the time
+depends only on the number of tokens. All workers measure at the same time, so that the time they wait for each other is
+included.
 """
 
 import logging
@@ -25,7 +25,7 @@ from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced_pairs
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
-from mt.models.build import build_of_sizes
+from mt.models.build import build_for_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import CHOICE_FILE, flat_config
 from mt.storage.validation import read_json, validate_recorded, write_json
@@ -40,22 +40,23 @@ from mt.translation.torch_engine import TorchEngine
 logger = logging.getLogger(__name__)
 
 CPU_BATCH_TOKENS = (256, 1024)
-"""Target tokens of the two batches that are timed."""
+"""Target tokens of the two timed batches on a CPU."""
 GPU_BATCH_TOKENS = (1024, 16384)
-"""On a GPU small batches take as long as larger ones."""
+"""Target tokens of the two timed batches on a GPU, where small batches take as long as larger ones."""
 REPEATS = 3
-"""Timed updates with each batch, whose median counts. An untimed one comes first, because it also allocates memory."""
+"""Number of timed updates with each batch, of which the median is used. An untimed one precedes them to allocate
+memory."""
 CALIBRATION_SENTENCES = 64
-"""Sentences of a timed search."""
+"""Number of sentences of a timed search."""
 MIN_SECONDS = 1e-9
-"""Lower limit of a measured time, for noise that hides the difference between the batches."""
+"""Lower limit of a measured time, in case noise hides the difference between the batches."""
 
 SAMPLED_PAIRS = 20_000
-"""Training pairs whose lengths and words are counted."""
+"""Number of training pairs whose lengths and words are counted."""
 IMPORT_SECONDS = 4.0
-"""Time from the start of a command until it has imported PyTorch."""
+"""Time that a command takes to import PyTorch."""
 VALUE_COLUMN, REASON_COLUMN = 34, 54
-"""The columns of the table at which the values and the reasons begin."""
+"""Start columns of the values and of the reasons in the table."""
 
 
 def measure_speed(
@@ -65,7 +66,7 @@ def measure_speed(
 
     Args:
         config: The config of the run, for the settings of training and decoding.
-        corpus: Gives the lengths of the random sentences.
+        corpus: The size of the corpus, for the lengths of the random sentences.
         workers: The processes that train together.
         model_config: The model.
         vocabulary_size: The number of tokens on the source side, and on the target side.
@@ -74,7 +75,7 @@ def measure_speed(
     target = round(estimated_tokens(corpus.target_characters, config.data.target_language))
     precision = choose_precision(config.training.precision, workers.device)
     torch.manual_seed(0)
-    model = build_of_sizes(model_config, vocabulary_size, vocabulary_size, config.tokenizer.joint).to(workers.device)
+    model = build_for_sizes(model_config, vocabulary_size, vocabulary_size, config.tokenizer.joint).to(workers.device)
     batch_tokens = CPU_BATCH_TOKENS if workers.device.type == "cpu" else GPU_BATCH_TOKENS
     small, large = (max(1, tokens // (target * workers.size)) for tokens in batch_tokens)
     batches = [
@@ -111,11 +112,11 @@ def _update_seconds(updater: Updater, batch: Batch) -> float:
     ready = UpdateBatches([batch], epoch=0, batch=0, source_tokens=0, target_tokens=tokens, padded_tokens=tokens)
 
     def update() -> None:
-        updater.update(ready)
-        updater.count()  # waits for the GPU
+        updater.train_step(ready)
+        updater.finish_pending_step()  # waits for the GPU
 
     update()
-    return statistics.median(_seconds(update) for _ in range(REPEATS))
+    return statistics.median(_elapsed_seconds(update) for _ in range(REPEATS))
 
 
 def _search_seconds(
@@ -123,26 +124,26 @@ def _search_seconds(
 ) -> float:
     """Time a search. Return its seconds per sentence.
 
-    The hypotheses of an untrained model do not end by themselves, so they are limited to the length of a usual target.
+    Hypotheses of an untrained model rarely end with EOS, so they are limited to the mean length of a target.
     """
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target_length})
     engine = TorchEngine(model, limited)
-    rows = 1 if greedy else decoding.beam_size
-    sentences = max(1, min(CALIBRATION_SENTENCES, decoding.batch_tokens // (source_length * rows)))
+    beams = 1 if greedy else decoding.beam_size
+    sentences = max(1, min(CALIBRATION_SENTENCES, decoding.batch_tokens // (source_length * beams)))
     tokens = torch.randint(len(SPECIAL_TOKENS), model.output_weight.shape[0], (sentences, source_length - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1
     if threads > 1:
         torch.set_num_threads(1)  # because each core translates batches of its own
     engine.search(SearchRequest(tokens[:2], keys[:2], greedy=greedy))
-    seconds = _seconds(lambda: engine.search(SearchRequest(tokens, keys, greedy=greedy)))
+    seconds = _elapsed_seconds(lambda: engine.search(SearchRequest(tokens, keys, greedy=greedy)))
     if threads > 1:
         torch.set_num_threads(threads)
     return seconds / sentences / threads
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    """Call ``work`` once. Return the seconds that it took."""
+def _elapsed_seconds(work: Callable[[], object]) -> float:
+    """Return the seconds that a call of ``work`` takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
@@ -150,7 +151,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class RecordedChoice:
-    """The content of choice.json: the chosen settings of one run, with corpus, machine and speed."""
+    """The content of choice.json: the chosen settings of a run, and the corpus, machine and speed."""
 
     minutes: float
     corpus: CorpusSize
@@ -173,31 +174,31 @@ class RecordedChoice:
         file = path / CHOICE_FILE if path.is_dir() else path
         if not file.is_file():
             raise InputError(
-                f"choice={path}: {file} does not exist; set choice to a run that was begun with training.minutes"
+                f"choice={path}: {file} does not exist; set choice to a run that was started with training.minutes"
             )
         return validate_recorded(file, cls, read_json(file, "minutes", "decisions"))
 
     def applied_to(self, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
-        """Set the open settings of another run's config to the chosen values, and return the config.
+        """Return the config of another run, with the chosen values of all settings that its user has not given.
 
         Raises:
-            InputError: That config asks for other ``training.minutes``.
+            InputError: The config has other ``training.minutes``.
         """
         minutes = resolved.config.training.minutes
         if minutes is not None and minutes != self.minutes:
             raise InputError(
-                f"training.minutes={minutes:g}: the settings were chosen for {self.minutes:g} minutes; leave this out, "
-                f"or set training.minutes={self.minutes:g}"
+                f"training.minutes={minutes:g}: the settings were chosen for {self.minutes:g} minutes; omit this, or "
+                f"set training.minutes={self.minutes:g}"
             )
-        own = flat_config(resolved.config)  # another architecture lacks some of the keys
-        values = {key: value for key, value in self.settings.items() if key in own and not resolved.is_given(key)}
+        keys = flat_config(resolved.config)  # another architecture lacks some of them
+        values = {key: value for key, value in self.settings.items() if key in keys and not resolved.is_given(key)}
         return resolved.with_values({"training.minutes": self.minutes, **values}, "chosen")
 
     def table(self, resolved: ResolvedTrainConfig) -> str:
-        """Format the choice as a table of settings, values and reasons.
+        """Return a table of settings, values and reasons.
 
         Args:
-            resolved: The run's config before or after the choice. Settings that it gives have the reason "given".
+            resolved: The run's config before or after the choice. Settings that its user gave have the reason "given".
         """
         given = "given, or follows from training.init_from" if resolved.config.training.init_from else "given"
         rows = [
@@ -241,8 +242,8 @@ def _mean_length(lines: list[str]) -> float:
 def choose_settings(
     resolved: ResolvedTrainConfig, corpus: Corpus, workers: Workers, started: float
 ) -> ResolvedTrainConfig:
-    """Choose the open settings of a new run for ``training.minutes``, or take them from the run named by ``choice``,
-    and write choice.json.
+    """Choose the settings of a new run for ``training.minutes``, or copy those of the run in ``choice``, and write
+    choice.json.
 
     Without ``training.minutes`` and ``choice``, return the config unchanged, and remove the choice.json of an earlier
     attempt that ended before its first checkpoint.
@@ -254,7 +255,7 @@ def choose_settings(
         started: The time at which the run began, by ``time.perf_counter``.
 
     Raises:
-        InputError: The minutes do not suffice, or the other run's choice cannot be used.
+        InputError: The minutes do not suffice, or choice.json of the other run is missing or corrupted.
     """
     config, minutes = resolved.config, resolved.config.training.minutes
     path = config.folder / CHOICE_FILE

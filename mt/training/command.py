@@ -1,4 +1,4 @@
-"""``python train.py``: begins a run, resumes it, or reports its results if it is finished."""
+"""``python train.py``: starts a run, resumes it, or reports its results if it is finished."""
 
 import contextlib
 import errno
@@ -30,16 +30,16 @@ from mt.core.errors import InputError, Interrupted, RunError, VisibleFormatter, 
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.distributed.launch import run_workers
 from mt.distributed.workers import Workers
-from mt.models.build import build_of_sizes, build_shapes
+from mt.models.build import build_for_sizes, build_meta_model
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, CONFIG, LOG, Results, read_results
 from mt.text.glossary import read_terms
 from mt.text.values import compile_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
-from mt.training.advice import advice_on_code, advice_on_size, log_advice
 from mt.training.choice import choose_settings
 from mt.training.continuation import copy_base_run
 from mt.training.final_outputs import show_results
+from mt.training.hints import language_code_hint, log_hints, model_size_hint
 from mt.training.initial_weights import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
@@ -50,8 +50,8 @@ logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
 MIN_BATCH_TOKENS_PER_WORKER = 1024
-"""On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
-into exchanging gradients."""
+"""Minimum share of a batch per CPU worker for training.workers=auto (an estimate). With smaller shares, exchanging
+gradients takes too much of the time."""
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
 SHARDED_BYTES = 8
@@ -75,7 +75,7 @@ def train(config: TrainConfig | ResolvedTrainConfig) -> Results:
     resolved = config if isinstance(config, Resolved) else Resolved.of(config)
     training = resolved.config.training
     device = choose_device(training.device, "training.device")
-    # Refuses a precision that the device lacks before any work is done.
+    # Refuse a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
     work = functools.partial(_train_in_run_folder, resolved)
     run_workers(work, training, workers_on_cpu(training), "training.")
@@ -89,8 +89,8 @@ def workers_on_cpu(training: TrainingConfig) -> int:
 
 
 def _train_in_run_folder(resolved: ResolvedTrainConfig, workers: Workers) -> None:
-    """Train a run. All workers have to call this. Only the main process makes, locks and logs into the run folder; the
-    others wait until it exists."""
+    """Train a run. All workers have to call this. The main process creates and locks the run folder and logs into it;
+    the others wait until it exists."""
     started = time.perf_counter()
     with _run_folder(resolved.config) if workers.is_main else contextlib.nullcontext():
         workers.barrier()
@@ -118,24 +118,24 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
             warn_of_changed_data(config)
         return
     if config.training.shard and workers.size == 1:
-        raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
+        raise InputError("training.shard=true needs more than one worker: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
     warn_of_slow_precision(config.training.precision, workers.device, "training.precision")
     if config.training.freeze and not (config.training.minutes or config.choice):  # which choose the model
         with torch.device("meta"):
-            freeze(build_of_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)
-    compile_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
+            freeze(build_for_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)
+    compile_patterns(config.text.patterns)  # refuses wrong patterns before any work is done, as the next line does
     terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
-    log_advice(*(advice_on_code(f"data.{key}", getattr(config.data, key)) for key in LANGUAGES))
+    log_hints(*(language_code_hint(f"data.{key}", getattr(config.data, key)) for key in LANGUAGES))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
     resolved = state.resolved if state.checkpoint else choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
     minutes = config.training.minutes
     data = prepare(config, corpus, dropped, terms, state.tokenizer_from, workers)
-    refuse_what_cannot_fit(config, data.tokenizers, workers)
+    check_memory(config, data.tokenizers, workers)
     if state.checkpoint is None and not config.training.init_from:
-        log_advice(advice_on_size(config.model, data.tokenizers, data.train))
+        log_hints(model_size_hint(config.model, data.tokenizers, data.train))
     trainer = Trainer(resolved, data, workers, state.checkpoint)
     trainer.begin()
     # Return the memory that preparing the data took. From here on, each update needs as much memory as the one before.
@@ -151,12 +151,12 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
 
 @contextlib.contextmanager
 def _run_folder(config: TrainConfig) -> Iterator[None]:
-    """Context manager: make the run folder, lock it, log into it, and repair it after an interrupted process.
+    """Context manager: create the run folder, lock it, log into it, and repair it after an interrupted process.
 
-    If training is refused before it begins, the folders that were made here are removed.
+    If training is refused before it starts, the created folders are removed.
 
     Raises:
-        InputError: The folder cannot be made.
+        InputError: The folder cannot be created.
         RunError: Another process is training this run.
     """
     run = config.folder
@@ -167,11 +167,11 @@ def _run_folder(config: TrainConfig) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InputError(
-            f"runs={brief(config.runs)}: the folder {brief(str(run))} cannot be made: {error.strerror}; set runs=… to "
-            "a folder that you may write to"
+            f"runs={brief(config.runs)}: the folder {brief(str(run))} cannot be created: {error.strerror}; set runs=… "
+            "to a folder with write permission"
         ) from error
     refuse_links_out(run)
-    with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
+    with _run_lock(run), _remove_if_refused(run, new), _log_to_file(run / LOG), logging_redirect_tqdm():
         recover_folders(run)
         if config.training.continue_from and not (run / CONFIG).exists():
             copy_base_run(config)
@@ -179,13 +179,14 @@ def _run_folder(config: TrainConfig) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _removed_if_refused(run: Path, new: list[Path]) -> Iterator[None]:
-    """Context manager: after an InputError or OSError, remove a run folder with only log, lock and choice,
-    or a new one without config.yaml.
+def _remove_if_refused(run: Path, new: list[Path]) -> Iterator[None]:
+    """Context manager: remove a run folder without results after an InputError or OSError.
+
+    It is removed if it has only log, lock and choice, or if it is new and has no config.yaml.
 
     Args:
         run: The run folder.
-        new: The folders that were made, the innermost first: the run folder and those that hold it.
+        new: The folders that were created, the innermost first: the run folder and its parents.
     """
     try:
         yield
@@ -200,8 +201,8 @@ def _removed_if_refused(run: Path, new: list[Path]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _only_process(run: Path) -> Iterator[None]:
-    """Context manager: lock the run folder. The lock ends with the process that holds it, however that ends.
+def _run_lock(run: Path) -> Iterator[None]:
+    """Context manager: lock the run folder until the end of the block or of the process.
 
     Raises:
         RunError: Another process is training this run.
@@ -210,13 +211,15 @@ def _only_process(run: Path) -> Iterator[None]:
     with path.open("a") as lock:
         # This also fails if a process that was refused has just removed the file together with the folder.
         if not try_lock(lock, path):
-            raise RunError(f"{run}: another process is training this run; wait for its end, or set another name=…")
+            raise RunError(
+                f"{run}: another process is training this run; wait until it ends, or choose another name (name=…)"
+            )
         yield
 
 
 @contextlib.contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    """Context manager: append the log records of this package to a file, and the exception that ends the block."""
+def _log_to_file(path: Path) -> Iterator[None]:
+    """Context manager: append the log records of this package to a file, and an exception that leaves the block."""
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     project = logging.getLogger("mt")
@@ -233,12 +236,12 @@ def _log_file(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
+def check_memory(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
     """Raise InputError if weights, gradients and optimizer state alone need more memory than the device has.
 
-    Without this check the operating system would kill the process without a message.
+    Without this check, the operating system would kill the process without a message.
     """
-    model = build_shapes(config.model, tokenizers)
+    model = build_meta_model(config.model, tokenizers)
     freeze(model, config.training)
     parameters, trained = model.parameter_count, model.trained_parameter_count
     needed = parameters * REPLICATED_BYTES + trained * SHARDED_BYTES / (workers.size if config.training.shard else 1)
@@ -248,5 +251,5 @@ def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, worke
     if needed > available:
         raise InputError(
             f"the model has {parameters:,} parameters, which need at least {needed / 1e9:,.1f} GB for training, but "
-            f"{workers.device} has {available / 1e9:,.1f} GB of memory: take a smaller model (model=…)"
+            f"{workers.device} has {available / 1e9:,.1f} GB of memory: choose a smaller model (model=…)"
         )

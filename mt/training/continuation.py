@@ -1,8 +1,8 @@
-"""The begin of a run that continues another one with other settings, ``training.continue_from``.
+"""The start of a run that continues another run with other settings (``training.continue_from``).
 
-Its folder begins as a copy of the other run at a checkpoint, with the progress adapted to the new settings, and without
-config.yaml. Up to the first update, which follows config.yaml, each attempt begins with another copy. Later ones do not
-need the other run any more.
+The new folder starts as a copy of the other run at a checkpoint, without config.yaml and with the progress adapted to
+the new settings. If the run is stopped before config.yaml is written, the next attempt makes a new copy. After that,
+the other run is no longer needed.
 """
 
 import logging
@@ -30,8 +30,8 @@ from mt.training.checkpoint import OPTIMIZER, Progress, checkpoint_folders, newe
 
 logger = logging.getLogger(__name__)
 
-VALIDATION = ("training.metric", "training.valid_bleu_pairs", "decoding", "data.valid")
-"""Settings with which scores of validations are not comparable to those before."""
+VALIDATION_SETTINGS = ("training.metric", "training.valid_bleu_pairs", "decoding", "data.valid")
+"""Settings whose change makes validation scores incomparable with earlier ones."""
 # fmt: off
 NEEDED_RESETS = {
     **dict.fromkeys((
@@ -40,42 +40,42 @@ NEEDED_RESETS = {
     ), "run"),
     **dict.fromkeys(("training.optimizer.kind", "training.freeze"), "optimizer"),
     **dict.fromkeys((
-        "training", *VALIDATION, "data.train", "data.test", "data.path", "model.dropout", "model.attention_dropout",
-        "model.variational_dropout",
+        "training", *VALIDATION_SETTINGS, "data.train", "data.test", "data.path", "model.dropout",
+        "model.attention_dropout", "model.variational_dropout",
     ), None),
     **dict.fromkeys(("data", "seed", "text.augmentation", "tokenizer.sampling"), "data"),
     "": "run",
 }
 # fmt: on
-"""Maps the beginnings of keys to what must begin anew if these settings change: nothing, a part of ``training.reset``,
-or the whole run. The first entry that fits a key counts. Settings of MAY_DIFFER_ON_RESUME may change, too. Files of the
-training data may move: their pairs are compared later."""
+"""Prefix of a key → the part of the state to reset if such a setting changes: a value of ``training.reset``, the whole
+run, or None. The first matching prefix applies. Settings in MAY_DIFFER_ON_RESUME may change, too. Files of the training
+data may move: their pairs are compared later."""
 
 
 def _needed_reset(key: str) -> str | None:
     return next(NEEDED_RESETS[part] for part in NEEDED_RESETS if key.startswith(part))
 
 
-def advice_to_continue(config: TrainConfig, update: int | None, differing: Mapping[str, tuple]) -> str:
-    """Return how to train with other settings than those of a run: under another name, from the start or from its
-    newest checkpoint.
+def continuation_hint(config: TrainConfig, update: int | None, differing: Mapping[str, tuple]) -> str:
+    """Return a hint how to train with other settings than those of a run: under another name, from the start or from
+    the newest checkpoint of the run.
 
     Args:
-        config: The name of the run, with the other settings.
-        update: The update of the checkpoint; None if no updates are left to make after it.
+        config: The config with the other settings.
+        update: The update of the checkpoint; None if the run has no updates left after it.
         differing: The differences, as ``config_differences`` returns them.
     """
-    advice = "To train with these settings from the start, choose another name (name=…)."
+    hint = "To train with these settings from the start, choose another name (name=…)."
     if update is None or any(map(_needed_reset, differing)):
-        return advice
+        return hint
     words = [f"name={config.name}-2", f"runs={config.runs}", f"training.continue_from={config.folder}"]
     words += [f"{key}={format_value(now)}" for key, (_, now) in differing.items()]
     command = as_typed_here(f"python train.py {shlex.join(words)}")
-    return f"{advice} To go on with them after update {update:,} of this run:\n  {command}"
+    return f"{hint} To continue from update {update:,} of this run with them:\n  {command}"
 
 
 def copy_base_run(config: TrainConfig) -> None:
-    """Copy into a new run folder what the run needs of the run that it continues.
+    """Copy the files of the run to continue into the new run folder.
 
     Raises:
         InputError: That run cannot be continued, or not with these settings.
@@ -97,53 +97,53 @@ def copy_base_run(config: TrainConfig) -> None:
     recorded = read_config(base)
     differing = config_differences(recorded, config)
     if lines := [
-        f"  {key}: {format_value(before)} in {base}, now {format_value(now)} (begin anew: {part})"
+        f"  {key}: {format_value(before)} in {base}, now {format_value(now)} (needs a reset: {part})"
         for key, (before, now) in differing.items()
         if (part := _needed_reset(key)) not in (None, *settings.reset)
     ]:
         raise InputError(
-            "\n".join([f"the training of {base} cannot go on with other values of these settings:", *lines])
-            + "\nLeave them out, or begin anew what is named: optimizer or data with training.reset, the run with "
+            "\n".join([f"the training of {base} cannot continue with other values of these settings:", *lines])
+            + "\nOmit them, or reset these parts: optimizer and data with training.reset, the run by fine-tuning with "
             f"training.init_from={base} instead of training.continue_from"
         )
     if settings.max_updates <= update:
         raise InputError(
-            f"training.max_updates={settings.max_updates} includes the {update:,} updates of {base}: set a larger one"
+            f"training.max_updates={settings.max_updates} includes the {update:,} updates of {base}: set a larger value"
         )
     shutil.rmtree(run / CHECKPOINTS, ignore_errors=True)  # of an attempt that ended early
     later = [folder.name for number, folder in folders.items() if number > update]
-    left_out = shutil.ignore_patterns(".*", CONFIG, LOG, RESULTS, SCORED, *later)
-    shutil.copytree(base, run, ignore=left_out, dirs_exist_ok=True)
+    skipped = shutil.ignore_patterns(".*", CONFIG, LOG, RESULTS, SCORED, *later)
+    shutil.copytree(base, run, ignore=skipped, dirs_exist_ok=True)
     newest, checkpoint = newest_checkpoint(base), newest_checkpoint(run)
     assert newest and checkpoint
     progress = checkpoint.progress
     is_lost = recorded.training.weights != "best" or newest.progress.best_update != progress.best_update
     if is_lost:
         (run / WEIGHTS).unlink(missing_ok=True)  # not the best up to this update
-    is_other_score = "data" in settings.reset or any(key.startswith(VALIDATION) for key in differing)
+    is_other_score = "data" in settings.reset or any(key.startswith(VALIDATION_SETTINGS) for key in differing)
     if is_other_score or (is_lost and settings.weights == "best"):
-        logger.info("the best weights before are not kept or not comparable: validations decide from here on")
-        # Weights that the other run did not validate are not, so that the same settings give the same run.
+        logger.info("the best weights so far are lost or not comparable: the next validations choose new ones")
+        # Only weights that the other run validated are validated, so that equal settings give an equal run.
         progress.validation_due |= is_other_score or progress.best_update == update
         progress.best_score = None
-    _adapt(progress, recorded.training.batch_tokens, settings)
+    _adapt_progress(progress, recorded.training.batch_tokens, settings)
     save_checkpoint(run, progress, weights={}, metadata={}, optimizer={})  # its folder exists: writes the progress only
     if "optimizer" in settings.reset:
         write_tensors(checkpoint.folder / OPTIMIZER, {})
     logger.info("continuing %s after update %s", base, f"{update:,}")
 
 
-def _adapt(progress: Progress, batch_tokens: int, settings: TrainingConfig) -> None:
-    """Adapt the position in data, schedule and patience to the settings.
+def _adapt_progress(progress: Progress, batch_tokens: int, settings: TrainingConfig) -> None:
+    """Adapt the position in data, schedule and patience to the settings of the new run, in place.
 
     Args:
-        progress: The progress to change.
-        batch_tokens: The size of the batches so far.
+        progress: The progress at the checkpoint.
+        batch_tokens: The batch size of the other run.
         settings: The settings of the new run.
     """
     if batch_tokens != settings.batch_tokens:
         progress.batch = round(progress.batch * batch_tokens / settings.batch_tokens)
-        logger.info("batches of another size: some pairs may occur twice or not at all in epoch %d", progress.epoch)
+        logger.info("the batch size changes: some pairs may occur twice or not at all in epoch %d", progress.epoch)
     if "data" in settings.reset:
         progress.epoch = progress.batch = 0
     if "schedule" in settings.reset:

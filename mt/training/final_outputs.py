@@ -1,6 +1,6 @@
-"""The end of a run: its final weights are written, the confidence is fitted, and the test set is translated and scored.
+"""The final outputs of a run: its weights, the fitted quality estimation, and the translated and scored test set.
 
-A fine-tuned run also has the score of its initial weights, which shows whether fine-tuning helped.
+For a fine-tuned run, the initial weights are scored, too, which shows whether fine-tuning helped.
 """
 
 import logging
@@ -43,9 +43,9 @@ from mt.storage.run_folder import (
 from mt.storage.validation import read_json, write_json
 from mt.storage.weights import checksum, load_weights, weights_of, write_tensors
 from mt.text.line import Line
-from mt.training.advice import advice_on_collapse, advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
-from mt.training.initial_weights import Blend
+from mt.training.hints import collapse_hint, log_hints, low_score_hint
+from mt.training.initial_weights import WeightInterpolation
 from mt.training.time_budget import MAX_CONFIDENCE_PAIRS
 from mt.training.validation import Monitor, translate_together
 from mt.translation.confidence import MIN_CHRF, Features
@@ -56,10 +56,11 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 CONFIDENCE = "confidence"
-"""The key of the figures in results.json."""
+"""The key of the evaluation of the quality estimation in results.json."""
 MIN_PAIRS = 100
-MIN_OF_EACH = 10
-"""The smallest number of validation pairs, and of good and of bad translations among them, for a fit."""
+"""Minimum number of validation pairs to fit the quality estimation."""
+MIN_EXAMPLES = 10
+"""Minimum number of good translations, and of bad ones, among them."""
 
 
 Scores = dict[str, Any]
@@ -69,36 +70,36 @@ Tasks = Sequence[tuple[Translator, datasets.Dataset]]
 
 
 def fit_confidence(tasks: Tasks, workers: Workers) -> ConfidenceConfig | None:
-    """Fit the confidence of a model on validation pairs. All workers have to call this and translate a share.
+    """Fit the quality estimation of a model on validation pairs. All workers have to call this and translate a share.
 
     Returns:
-        The fitted confidence; None, with a log line that says why, if there are too few good or bad translations.
+        The fitted coefficients; None, with the reason in the log, if there are too few good or bad translations.
     """
     if sum(len(pairs) for _, pairs in tasks) < MIN_PAIRS:
         logger.info("confidence: not fitted, because the validation set has fewer than %d pairs", MIN_PAIRS)
         return None
-    features, labels = _examples(tasks, workers)
+    features, labels = _confidence_examples(tasks, workers)
     good, bad = int(labels.sum()), int((1 - labels).sum())
-    if min(good, bad) < MIN_OF_EACH:
+    if min(good, bad) < MIN_EXAMPLES:
         message = "confidence: not fitted, because of the validation translations %d have chrF2 ≥ %d and %d have less"
-        logger.info("%s; %d of each are needed", message % (good, MIN_CHRF, bad), MIN_OF_EACH)
+        logger.info("%s; %d of each are needed", message % (good, MIN_CHRF, bad), MIN_EXAMPLES)
         return None
     names = ("intercept", *Features._fields)
     return ConfidenceConfig(**dict(zip(names, fit_logistic(np.array(features), labels).tolist(), strict=True)))
 
 
 def measure_confidence(tasks: Tasks, workers: Workers) -> dict[str, float | None] | None:
-    """Measure the fitted confidence of a model on test pairs. All workers have to call this and translate a share.
+    """Evaluate the quality estimation of a model on test pairs. All workers have to call this and translate a share.
 
     Returns:
         The number of ``pairs``, the expected ``calibration_error``, and the areas under the ROC curve of the confidence
         (``roc_area``) and of the score per token alone (``score_roc_area``), which are None if all translations are
-        good or all are bad. None without a fitted confidence or a translation by the model.
+        good or all are bad. None without a fitted quality estimation or a translation by the model.
     """
     fitted = tasks[0][0].confidence.fitted
     if isinstance(fitted, str):
         return None
-    features, labels = _examples(tasks, workers)
+    features, labels = _confidence_examples(tasks, workers)
     if not features:
         return None
     probabilities = np.array([own.confidence(fitted) for own in features])
@@ -110,10 +111,10 @@ def measure_confidence(tasks: Tasks, workers: Workers) -> dict[str, float | None
     }
 
 
-def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarray]:
-    """Translate some pairs. Return the features of the N translations, and 1 for each that is good, otherwise 0 (N).
+def _confidence_examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarray]:
+    """Translate a sample of pairs. Return the features of N translations, and their labels (N): 1 if good, else 0.
 
-    Pairs of which the model translates nothing, or whose translation the glossary changes, are left out.
+    Pairs in which the model translates nothing, or whose translation the glossary changes, are skipped.
     """
     features: list[Features] = []
     labels: list[float] = []
@@ -137,15 +138,18 @@ def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarra
     return features, (np.array(labels) >= MIN_CHRF).astype(np.float64)
 
 
-def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: Mapping[str, object]) -> int:
-    """Write model.safetensors after the last update: the last weights or the mean of checkpoints.
+def write_weights(
+    config: TrainConfig, model: Seq2Seq, interpolation: WeightInterpolation, metadata: Mapping[str, object]
+) -> int:
+    """Write model.safetensors after the last update: the last weights or the mean of checkpoints, as in
+    ``training.weights``.
 
     With ``training.weights=best``, do nothing, because each validation has written the best weights so far.
 
     Args:
         config: The config of the run.
         model: The model after the last update.
-        blend: Averages the weights with the initial ones, as ``training.start_share`` says.
+        interpolation: Averages the weights with the initial ones, as ``training.start_share`` says.
         metadata: The metadata of the weights file, as for ``write_tensors``.
 
     Returns:
@@ -165,7 +169,7 @@ def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: M
                 settings.average,
             )
     weights = average_weights(averaged) if averaged else weights_of(model)
-    write_tensors(run / WEIGHTS, blend.blended(weights), metadata)
+    write_tensors(run / WEIGHTS, interpolation.interpolated(weights), metadata)
     return len(averaged)
 
 
@@ -178,8 +182,8 @@ def write_scores(
 ) -> None:
     """Translate and score the test set. Write scored/ and results.json, and log the results.
 
-    The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, BLEU of the initial weights is
-    measured. Of several directions, the scores are the means.
+    The scores are also recorded in metrics.jsonl and TensorBoard. After fine-tuning, the BLEU score of the initial
+    weights is measured. With several directions, the scores are means over them.
 
     Args:
         config: The config of the run.
@@ -201,7 +205,7 @@ def write_scores(
         before = initial_bleu(config, translator, sources, references, workers)
         if workers.is_main:
             own = {"test_pairs": len(sources), INITIAL_BLEU: before}
-            parts[translator.layer.direction.key] = _scores(translator, hypotheses, references) | own
+            parts[translator.layer.direction.key] = _metric_scores(translator, hypotheses, references) | own
     if not workers.is_main:
         return
     run, settings, best, model = config.folder, config.training, progress.best_score, tasks[0][0].model
@@ -210,7 +214,7 @@ def write_scores(
     for name, column in zip(("source", "reference", "hypothesis"), lines, strict=True):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in column))
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | {"weights_sha256": checksum(weights_of(model))})
-    scored = _means(list(parts.values()))
+    scored = _mean_scores(list(parts.values()))
     several = parts if len(parts) > 1 else {}
     prefixed = {"": scored} | {f"{key}.": own for key, own in several.items()}
     values = {prefix + name: own[name] for prefix, own in prefixed.items() for name in METRICS if name in own}
@@ -239,24 +243,24 @@ def write_scores(
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
     _, references, hypotheses = lines
-    log_advice(advice_on_collapse(hypotheses, references, Chrf(config.data.target_language)))
+    log_hints(collapse_hint(hypotheses, references, Chrf(config.data.target_language)))
 
 
-def _scores(translator: Translator, hypotheses: list[str], references: list[str]) -> Scores:
-    """Return the score of each metric, and its signature."""
+def _metric_scores(translator: Translator, hypotheses: list[str], references: list[str]) -> Scores:
+    """Return the score and the signature of each metric."""
     metrics = metrics_for(translator.layer.target_language)
     scores: Scores = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
     return scores | {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
 
 
-def _means(directions: Sequence[Scores]) -> Scores:
+def _mean_scores(directions: Sequence[Scores]) -> Scores:
     """Return the results of the first direction, with the mean over all in place of each score."""
     scores = [name for name, value in directions[0].items() if isinstance(value, float)]
     return directions[0] | {name: mean(own[name] for own in directions) for name in scores}
 
 
 def show_results(run: Path) -> None:
-    """Log the results of a finished run as a table, and advice if they are bad.
+    """Log the results of a finished run as a table, and a hint if they are very low.
 
     Raises:
         InputError: results.json is corrupted.
@@ -266,7 +270,7 @@ def show_results(run: Path) -> None:
     before = results.get(INITIAL_BLEU)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
-        best = "best on validation before the first: the final weights are the initial ones"
+        best = "best on validation before the first update: the final weights are the initial ones"
     languages = " source_language=… target_language=…" if directions else ""
     rows = [
         *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
@@ -281,23 +285,23 @@ def show_results(run: Path) -> None:
         ("curves", str(run / TENSORBOARD), f"watch with: tensorboard --logdir {run.parent}"),
     ]
     logger.info("\n%s", aligned([("", *row) for row in rows]))
-    log_advice(advice_on_score(results["bleu"], results["chrf"]))
+    log_hints(low_score_hint(results["bleu"], results["chrf"]))
 
 
 def initial_bleu(
     config: TrainConfig, translator: Translator, sources: list[str], references: Sequence[str], workers: Workers
 ) -> float | None:
-    """Return BLEU of the weights of ``training.init_from`` on the test set.
+    """Return the BLEU score of the weights of ``training.init_from`` on the test set.
 
     Args:
         config: The config of the run.
-        translator: A translator with the final weights. Its weights are replaced meanwhile.
+        translator: A translator with the final weights, which are replaced during the measurement.
         sources: The sources of the test set.
         references: Its references.
         workers: All of them have to call this and translate a share.
 
     Returns:
-        The score; None without ``training.init_from`` or, with a warning, if those weights are gone or have changed.
+        The score; None without ``training.init_from`` or, with a warning, if its weights are missing or have changed.
     """
     if config.training.init_from is None:
         return None

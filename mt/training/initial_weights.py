@@ -1,11 +1,10 @@
-"""The model of a run, the weights that it starts or resumes with, their weighted mean with the trained ones, and the
-parts that training leaves as they are.
+"""The initial weights of a run: random, co-occurrence embeddings, or those of a base run or checkpoint; frozen parts;
+and the interpolation of trained with initial weights.
 
-Initial embeddings can come from the co-occurrence of subwords in training pairs. A subword and its translation occur in
-the same pairs, so counts tell before the first update which ones belong together. This is cross-language latent
-semantic indexing (Landauer & Littman 1990) with the subwords of both languages in one space: the matrix of the cosines
-n(a and b) / √(n(a) n(b)), where n counts pairs, is decomposed. Its first component is left out, and only the directions
-of the vectors are kept.
+Co-occurrence embeddings: a subword and its translation occur in the same training pairs, so counts reveal translations
+before the first update. This is cross-language latent semantic indexing (Landauer & Littman 1990) with the subwords of
+both languages in one space. The matrix of the cosines n(a and b) / √(n(a) n(b)), where n counts pairs, is decomposed.
+Its first component is omitted, and the vectors are scaled to length one.
 """
 
 import logging
@@ -32,27 +31,27 @@ from mt.models.embedding import LearnedPositions, TokenEmbedding
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import Tensors, checksum, copy_weights, load_weights, read_weights, weight_shapes, weights_of
-from mt.training.checkpoint import START, Checkpoint
+from mt.training.checkpoint import INITIAL_WEIGHTS, Checkpoint
 from mt.training.preparation import PreparedData
 from mt.translation.trained_model import load_weights_from
 
 logger = logging.getLogger(__name__)
 
 MAX_PAIRS = 200_000
-"""Pairs that are counted. They are evenly spaced, whatever the weights of a mixture's corpora are."""
+"""Maximum number of pairs to count. They are evenly spaced, whatever the weights of the corpora in a mixture are."""
 MAX_TOKENS = 5_000_000
-"""Approximate number of tokens in these pairs. This bounds memory if sentences are long."""
+"""Approximate maximum number of tokens in these pairs, which limits memory if sentences are long."""
 PAIRS_AT_ONCE = 20_000
-"""Pairs that are multiplied at a time. This bounds memory if vectors are wide."""
+"""Number of pairs that are multiplied at a time, which limits memory if vectors are wide."""
 MIN_SUBWORD_PAIRS = 2
-"""A subword that occurs in fewer pairs keeps its random vector."""
+"""Subwords in fewer pairs keep their random vectors."""
 COUNTED_SHARE = 0.7
 """Length of the co-occurrence part of a vector of length one. The random part has length √(1 - COUNTED_SHARE²). Without
 it, subwords that occur in the same pairs would have the same vector."""
 SUBSPACE_ITERATIONS = 4
 """Iterations of subspace iteration."""
 NOISE = 1e-5
-"""Eigenvalues below this share of the largest count as zero: they are rounding errors."""
+"""Eigenvalues below this share of the largest one are rounding errors and set to zero."""
 
 
 def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
@@ -62,7 +61,7 @@ def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         model: The model, on the CPU.
         pairs: The encoded training pairs.
         joint: Whether source and target have one vocabulary.
-        workers: All of them have to call this. The main process counts for all.
+        workers: All of them have to call this. Only the main process counts.
     """
     started = time.perf_counter()
     embeddings = [part for part in model.modules() if isinstance(part, TokenEmbedding)]
@@ -73,9 +72,9 @@ def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         lambda: co_occurrence_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1])
     )
     with torch.no_grad():
-        _mix(source, vectors[: len(source)])
+        _mix_into_random(source, vectors[: len(source)])
         if target is not source:
-            _mix(target, vectors[first_target:])
+            _mix_into_random(target, vectors[first_target:])
     logger.info(
         "embeddings: %s of %s tokens are initialized by co-occurrence (%.0f s)",
         f"{int(vectors.any(dim=1).sum()):,}",
@@ -114,7 +113,7 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
 
     With X (V, N) the occurrences of V subwords in N pairs, each row divided by its length, XXᵀ has the cosines. The
     vectors are its eigenvectors times the square roots of their eigenvalues, scaled to length one per subword. The
-    first eigenvector is left out, because it reflects the frequency of a subword. Subspace iteration (Halko et al.
+    first eigenvector is omitted, because it reflects the frequency of a subword. Subspace iteration (Halko et al.
     2011, algorithm 4.4) needs only products with X.
 
     Args:
@@ -127,7 +126,7 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
     last = int(pairs.max(initial=-1))
     cuts = np.searchsorted(pairs, range(0, last + 1 + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
     slices = [slice(start, end) for start, end in pairwise(cuts) if end > start]
-    parts = [_sparse(subwords[part], pairs[part], counts) for part in slices]
+    parts = [_sparse_occurrences(subwords[part], pairs[part], counts) for part in slices]
 
     def times_cosines(basis: Tensor) -> Tensor:
         product = torch.zeros_like(basis)
@@ -146,7 +145,7 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
     return vectors * (counts >= MIN_SUBWORD_PAIRS)[:, None]
 
 
-def _sparse(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tensor, Tensor]:
+def _sparse_occurrences(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return the columns of X for successive pairs as a sparse matrix (V, N), and its transpose (N, V).
 
     Args:
@@ -160,36 +159,38 @@ def _sparse(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Te
     return x.coalesce(), x.t().coalesce()
 
 
-def _mix(weight: Tensor, vectors: Tensor) -> None:
-    """Mix vectors (V, D) into the random rows of ``weight`` (V, D), in place. Rows whose vector is zero stay."""
+def _mix_into_random(weight: Tensor, vectors: Tensor) -> None:
+    """Mix vectors (V, D) into the random rows of ``weight`` (V, D), in place. Rows with a zero vector do not change."""
     known = vectors.any(dim=1)
     weight[known] = COUNTED_SHARE * vectors[known] + (1 - COUNTED_SHARE**2) ** 0.5 * weight[known]
 
 
-class Blend:
-    """The initial weights of a run, to average with its trained ones (WiSE-FT, Wortsman et al. 2022, section 3).
+class WeightInterpolation:
+    """Averages trained weights with the initial ones (WiSE-FT, Wortsman et al. 2022, section 3). The trainer holds one.
 
-    Fine-tuning changes the weights so little that their mean with the initial ones is a good model, too. The trainer
-    holds one.
+    Fine-tuning changes the weights so little that their weighted mean with the base model's is a good model, too.
 
     Args:
-        start: The initial weights by name. They are copied to main memory.
-        share: Weight of the initial model in the mean (0–1), ``training.start_share``. With 0, nothing is copied or
-            averaged.
+        initial_weights: The initial weights by name. They are copied to main memory.
+        base_weight: The interpolation weight of the base model (α, 0–1), ``training.start_share``. With 0, nothing is
+            copied or averaged.
     """
 
-    def __init__(self, start: Tensors, share: float) -> None:
-        self.share = share
-        self.start = {name: weight.to("cpu", copy=True) for name, weight in start.items()} if share else {}
-        self._unblended: Tensors = {}
+    def __init__(self, initial_weights: Tensors, base_weight: float) -> None:
+        self.base_weight = base_weight
+        self.initial_weights: Tensors = {}
+        if base_weight:
+            self.initial_weights = {name: weight.to("cpu", copy=True) for name, weight in initial_weights.items()}
+        self._trained_weights: Tensors = {}
         """The trained weights by name, in main memory, while ``applied_to`` has replaced them in the model; else
         empty."""
 
-    def blended(self, weights: Tensors) -> Tensors:
+    def interpolated(self, weights: Tensors) -> Tensors:
         """Return the mean of the given weights and the initial ones by name, on the device of the given ones."""
-        if not self.share:
+        if not self.base_weight:
             return weights
-        return {name: weight.lerp(self.start[name].to(weight.device), self.share) for name, weight in weights.items()}
+        initial = self.initial_weights
+        return {name: w.lerp(initial[name].to(w.device), self.base_weight) for name, w in weights.items()}
 
     @contextmanager
     def applied_to(self, model: nn.Module) -> Iterator[None]:
@@ -197,27 +198,27 @@ class Blend:
 
         After an exception they are not restored.
         """
-        if not self.share:
+        if not self.base_weight:
             yield
             return
-        self._unblended = {name: weight.to("cpu", copy=True) for name, weight in weights_of(model).items()}
-        copy_weights(self.blended(weights_of(model)), model)
+        self._trained_weights = {name: weight.to("cpu", copy=True) for name, weight in weights_of(model).items()}
+        copy_weights(self.interpolated(weights_of(model)), model)
         yield
-        copy_weights(self._unblended, model)
-        self._unblended = {}
+        copy_weights(self._trained_weights, model)
+        self._trained_weights = {}
 
-    def unblended(self, model: nn.Module) -> Tensors:
+    def trained_weights(self, model: nn.Module) -> Tensors:
         """Return the trained weights of a model by name, even within ``applied_to``, which replaces them in the
         model."""
-        return self._unblended or weights_of(model)
+        return self._trained_weights or weights_of(model)
 
 
 def freeze(model: Seq2Seq, settings: TrainingConfig) -> None:
     """Freeze the parts of a model that ``training.freeze`` names, in place.
 
-    A part is a module that has parameters, under its path in the model, or ``embeddings``, which are all token and
-    position embeddings. A frozen parameter has no gradient, so that the optimizer has no state of it and does not
-    change it. One that several parts share, such as the matrix of tied embeddings, is frozen in all of them.
+    A part is the path of a module with parameters, or ``embeddings``: all token and position embeddings. A frozen
+    parameter gets no gradient, no optimizer state and no weight decay. A parameter that several parts share, such as
+    the matrix of tied embeddings, is frozen in all of them.
 
     Raises:
         InputError: The model has no such part, or nothing is left to train.
@@ -226,7 +227,7 @@ def freeze(model: Seq2Seq, settings: TrainingConfig) -> None:
     parts["embeddings"] = [part for part in model.modules() if isinstance(part, TokenEmbedding | LearnedPositions)]
     for name in settings.freeze:
         if name not in parts:
-            hint = did_you_mean(name, [*parts]) or "; some are embeddings, encoder, decoder, encoder.layers.0, output"
+            hint = did_you_mean(name, [*parts]) or "; examples: embeddings, encoder, decoder, encoder.layers.0, output"
             raise InputError(f"training.freeze: the model has no part {name}{hint}")
         for part in parts[name]:
             part.requires_grad_(False)
@@ -236,9 +237,10 @@ def freeze(model: Seq2Seq, settings: TrainingConfig) -> None:
 
 def initial_model(
     config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
-) -> tuple[Seq2Seq, Blend, str | None]:
-    """Build the model, with the weights of the checkpoint, else of ``training.init_from``, else random ones, and freeze
-    the parts that ``training.freeze`` names.
+) -> tuple[Seq2Seq, WeightInterpolation, str | None]:
+    """Build the model, load or initialize its weights, and freeze the parts in ``training.freeze``.
+
+    The weights are those of the checkpoint, else those of ``training.init_from``, else random.
 
     Args:
         config: The config of the run.
@@ -247,8 +249,8 @@ def initial_model(
         checkpoint: The checkpoint to resume from; None for a new run.
 
     Returns:
-        The model, on the CPU; the blend for ``training.start_share``; and the checksum of the weights of
-        ``training.init_from``, or None if the weights came from elsewhere.
+        The model, on the CPU; the interpolation for ``training.start_share``; and the checksum of the weights of
+        ``training.init_from``, or None if they were not loaded.
 
     Raises:
         InputError: The weights are corrupted or do not fit the model, or the model lacks a part to freeze.
@@ -264,9 +266,9 @@ def initial_model(
         initialize_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)
     start = weights_of(model)
     if settings.start_share and checkpoint:
-        start = read_weights(config.folder / START, config.model, weight_shapes(model))
+        start = read_weights(config.folder / INITIAL_WEIGHTS, config.model, weight_shapes(model))
     freeze(model, settings)
-    blend = Blend(start, settings.start_share)
+    interpolation = WeightInterpolation(start, settings.start_share)
     if checkpoint:
         load_weights(model, config.model, checkpoint.folder / WEIGHTS)
-    return model, blend, start_checksum
+    return model, interpolation, start_checksum

@@ -1,5 +1,4 @@
-"""The training loss, together with the output projection and the model that it trains, and its distribution over the
-workers.
+"""The training objective: the loss, fused with the output projection, and its data parallelism.
 
 With p the model's distribution over V subwords and y the next subword of the reference, the label-smoothed
 cross-entropy (Szegedy et al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)).
@@ -28,8 +27,8 @@ from mt.models.seq2seq import Seq2Seq
 from mt.tokenizer.tokenizer import EOS, PAD
 
 LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
-"""The losses of R rows (R, 1), and a function that returns their derivatives (R, V) with respect to the logits of each
-prediction. The function may overwrite the log-probabilities, so call it once."""
+"""The losses of R rows (R, 1), and a function that returns the gradient (R, V) of the logits of each prediction. The
+function may overwrite the log-probabilities, so call it only once."""
 Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
 """A loss function. Arguments: log-probabilities (R, V) of each prediction, and the label ids (R, 1)."""
 
@@ -145,7 +144,7 @@ class _ProjectedLoss(torch.autograd.Function):
         layer = OutputLayer(weight, bias)
         output = layer.map(lambda x: x.to(precision))
         features = tuple(x.to(precision) for x in features)
-        # The output layer or what leads to it may be frozen.
+        # The output layer, or the layers before it, may be frozen.
         gradients = [torch.empty_like(x) for x in features] if any(ctx.needs_input_grad) else []
         trains_output = any(ctx.needs_input_grad[1:3])
         sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if trains_output else None
@@ -206,9 +205,9 @@ def _chunk_loss(
 
 
 class Objective(nn.Module):
-    """A model together with its training loss, as one module. The trainer holds one.
+    """A model and its training loss as one module. The trainer holds one.
 
-    Its ``forward`` computes the loss of a batch, because data-parallel wrappers hook only ``forward``.
+    ``forward`` returns the loss of a batch, because data-parallel wrappers hook only ``forward``.
     """
 
     def __init__(self, model: Seq2Seq, settings: TrainingConfig) -> None:
@@ -229,28 +228,32 @@ class Objective(nn.Module):
         return self.loss(lambda: features(batch), lambda: features(batch.repeated_twice()).chunk(2), labels, output)
 
     def loss(
-        self, once: Callable[[], Tensor], twice: Callable[[], Sequence[Tensor]], labels: Tensor, output: OutputLayer
+        self,
+        predict: Callable[[], Tensor],
+        predict_twice: Callable[[], Sequence[Tensor]],
+        labels: Tensor,
+        output: OutputLayer,
     ) -> Tensor:
         """Return the loss, summed over R target tokens.
 
         Args:
-            once: Computes decoder features (R, D).
-            twice: Computes them twice, with different dropout masks.
+            predict: Computes decoder features (R, D).
+            predict_twice: Computes them twice, with different dropout masks.
             labels: The ids of the subwords to predict (R,). A row with PAD has no loss.
             output: The output layer.
         """
         settings = self.settings
         smoothing, alpha = settings.label_smoothing, settings.consistency
         if not self.training:
-            loss, features = cross_entropy(0.0), [once()]
+            loss, features = cross_entropy(0.0), [predict()]
         elif settings.objective == "r_drop":
-            loss, features = r_drop(smoothing, alpha), [*twice()]
+            loss, features = r_drop(smoothing, alpha), [*predict_twice()]
         elif settings.objective == "simcut":
-            loss, features = simcut(smoothing, alpha), [once()]
+            loss, features = simcut(smoothing, alpha), [predict()]
             with cut_embeddings(self.model, settings.cutoff):
-                features.append(once())
+                features.append(predict())
         else:
-            loss, features = cross_entropy(smoothing), [once()]
+            loss, features = cross_entropy(smoothing), [predict()]
         return projected_loss(loss, output, labels, *features)
 
     def _features(self, batch: Batch) -> Tensor:

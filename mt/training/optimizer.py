@@ -1,5 +1,4 @@
-"""The optimizers of a model, AdamW (Loshchilov & Hutter 2019) and Muon (Jordan et al. 2024), and their learning-rate
-schedule.
+"""The optimizers AdamW (Loshchilov & Hutter 2019) and Muon (Jordan et al. 2024), and their learning-rate schedule.
 
 Muon updates a matrix by its orthogonalized momentum.
 """
@@ -32,8 +31,8 @@ ADAMW_RMS = 0.2
 """Root mean square of AdamW's updates (Liu et al. 2025). Muon's are scaled to it, so that one learning rate fits
 both."""
 MAX_STACKED_ELEMENTS = 2**24
-"""Elements of the matrices that are orthogonalized together: enough for computing to take longer than launching
-kernels, and few enough to need little memory."""
+"""Maximum number of elements in a stack of matrices: enough that computing takes longer than launching kernels, and few
+enough to need little memory."""
 
 
 def orthogonalize(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
@@ -56,29 +55,29 @@ def orthogonalize(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tens
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon with Nesterov momentum, as in torch.optim, but computed for stacks of matrices and divided among workers.
+    """Muon with Nesterov momentum, as in torch.optim, but for stacks of matrices and divided among workers.
 
-    Single matrices would need thousands of small kernels, which a GPU takes longer to launch than to compute, so
-    matrices of one shape are stacked.
+    Matrices of one shape are stacked, because a GPU takes longer to launch thousands of small kernels than to compute
+    them.
 
     Orthogonalizing takes the same time however small a worker's share of the batch is (with five iterations, a third of
     an update of 1,536 tokens on a CPU). So each worker updates a share of the matrices and broadcasts them.
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        group = _group(HIDDEN_MATRICES, config.weight_decay, 1.0) | {"params": matrices}
+        group = _parameter_group(HIDDEN_MATRICES, config.weight_decay, 1.0) | {"params": matrices}
         super().__init__([group], {"lr": config.learning_rate})
         self.iterations = config.muon_iterations
         self.workers = workers
-        # The fastest format of the device, whatever the precision of training. The narrow range of fp16 suffices for
-        # matrices whose norm is one. A processor without bf16 instructions would take fifty times as long in bf16 as in
-        # fp32, longer than the rest of the update.
+        # The fastest format of the device, independent of the training precision. The narrow range of fp16 suffices
+        # for matrices whose norm is one. Without bf16 instructions, bf16 would take fifty times as long as fp32, longer
+        # than the rest of the update.
         self.dtype = choose_precision("auto", workers.device)
-        # All workers have to take part in gathering a sharded matrix (FSDP2), so each updates its shard of all.
+        # With FSDP2, gathering a matrix needs all workers, so each worker updates its shard of every matrix.
         sharded = any(is_sharded(matrix) for matrix in matrices)
         by_size = sorted(matrices, key=Tensor.numel, reverse=True)
         self.shares = [] if sharded else [by_size[rank :: workers.size] for rank in range(workers.size)]
-        self.own = matrices if sharded else self.shares[workers.rank]
+        self.local_matrices = matrices if sharded else self.shares[workers.rank]
         self._ranks = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
         """The rank of the worker that updates a matrix, by the matrix's id; empty if the matrices are sharded."""
 
@@ -86,7 +85,7 @@ class Muon(torch.optim.Optimizer):
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
         """Update this worker's matrices and momenta unless ``finite``, a bool tensor on their device, is false."""
         rate, weight_decay = (self.param_groups[0][name] for name in ("lr", "weight_decay"))
-        for matrices in _stacks(self.own):
+        for matrices in _stack_by_shape(self.local_matrices):
             weights: list[Tensor] = [*matrices]
             directions = orthogonalize(self._nesterov_means(matrices, finite), self.iterations, self.dtype).float()
             directions.mul_(finite * (rate * ADAMW_RMS * math.sqrt(max(matrices[0].shape))))
@@ -99,8 +98,7 @@ class Muon(torch.optim.Optimizer):
         """Update the momenta of N matrices (R, C). Return the unsharded Nesterov means of gradient and momentum (N, R,
         C).
 
-        The means are converted to bf16 if they are to be orthogonalized in bf16, but not to fp16, whose range is too
-        small.
+        The means are in bf16 if the matrices are orthogonalized in bf16, else in fp32: the range of fp16 is too small.
         """
         momenta = [self._momentum(matrix) for matrix in matrices]
         momentum = torch.stack(momenta)
@@ -122,20 +120,20 @@ class Muon(torch.optim.Optimizer):
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
 
-    def updates(self, matrix: nn.Parameter) -> bool:
-        """Return whether this worker updates a matrix or a shard of it, and so holds its momentum."""
+    def is_local(self, matrix: nn.Parameter) -> bool:
+        """Return whether this worker updates a matrix, or a shard of it, and holds its momentum."""
         return self._ranks.get(id(matrix), self.workers.rank) == self.workers.rank
 
     @torch.no_grad()
     def full_state(self, matrix: nn.Parameter) -> Tensors:
         """Return the unsharded momentum of a matrix on every worker. All workers have to call this."""
-        momentum = self._momentum(matrix) if self.updates(matrix) else torch.empty_like(matrix)
+        momentum = self._momentum(matrix) if self.is_local(matrix) else torch.empty_like(matrix)
         if id(matrix) in self._ranks:
             self.workers.broadcast(momentum, self._ranks[id(matrix)])
         return {"momentum_buffer": full_tensor(momentum)}
 
 
-def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+def _stack_by_shape(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
     """Group matrices by shape. Yield them in lists of at most MAX_STACKED_ELEMENTS elements, but at least one
     matrix."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
@@ -170,8 +168,8 @@ class Optimizer:
             schedule: The schedule of the learning rate.
             max_updates: The number of updates of the schedule.
             workers: The workers that train together.
-            capturable: Whether ``step`` is to be captured in a CUDA graph: learning rates are then tensors on the
-                device, so that each replay reads the present ones.
+            capturable: Whether a CUDA graph captures ``step``. Learning rates are then tensors on the device, so that
+                each replay reads their current values.
         """
         self.peak_rate = config.learning_rate
         self.schedule = schedule
@@ -185,9 +183,9 @@ class Optimizer:
         embeddings = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding | LearnedPositions)}
         embeddings.add(id(model.output_weight))
         groups = [
-            _group("embeddings and output layer", config.weight_decay, config.embedding_factor),
-            _group("other matrices" if matrices else HIDDEN_MATRICES, config.weight_decay, 1.0),
-            _group("biases and other vectors", 0.0, 1.0),
+            _parameter_group("embeddings and output layer", config.weight_decay, config.embedding_factor),
+            _parameter_group("other matrices" if matrices else HIDDEN_MATRICES, config.weight_decay, 1.0),
+            _parameter_group("biases and other vectors", 0.0, 1.0),
         ]
         for parameter in model.parameters():
             if id(parameter) not in by_muon and parameter.requires_grad:
@@ -228,7 +226,7 @@ class Optimizer:
         }
 
     def set_learning_rate(self, update: int, reductions: int = 0) -> float:
-        """Set the learning rates of an update, numbered from 1. Return the rate of the hidden layers.
+        """Set the learning rates of an update, numbered from 1. Return the rate of hidden layers.
 
         Args:
             update: The number of the update in the schedule.
@@ -271,8 +269,8 @@ class Optimizer:
             self.muon.step(finite)
 
     @torch.no_grad()
-    def exchange(self) -> None:
-        """Copy the shares of the weights to all workers, after ``step``. All workers have to call this."""
+    def broadcast_shares(self) -> None:
+        """Broadcast the weights that each worker has updated, after ``step``. All workers have to call this."""
         if self.muon:
             self.workers.broadcast_shares(self.muon.shares)
 
@@ -289,8 +287,7 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> Tensors:
-        """Return the unsharded state of the optimizers on the CPU by name; on other workers than the main process,
-        nothing.
+        """Return the unsharded optimizer state by name, on the CPU; empty except in the main process.
 
         All workers have to call this, because each may hold a part of the state.
         """
@@ -310,26 +307,28 @@ class Optimizer:
             InputError: The state belongs to another model or optimizer.
         """
         for name, part, parameter in self._parameters():
-            own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+            state = {
+                key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")
+            }
             expected = {"momentum_buffer"} if part is self.muon else {"step", "exp_avg", "exp_avg_sq"}
-            fits = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
-            if own.keys() not in (set(), expected) or not fits:
+            fits = all(value.shape in (parameter.shape, torch.Size()) for value in state.values())
+            if state.keys() not in (set(), expected) or not fits:
                 raise InputError(
                     "optimizer.safetensors in the newest checkpoint does not fit the model and optimizer of this run; "
                     "delete that checkpoint to resume from an older one, or train again under another name (name=…)"
                 )
-            if isinstance(part, Muon) and not part.updates(parameter):
+            if isinstance(part, Muon) and not part.is_local(parameter):
                 continue
             part.state[parameter] = {
-                key: sharded_like(value.to(parameter.device), parameter) for key, value in own.items()
+                key: sharded_like(value.to(parameter.device), parameter) for key, value in state.items()
             }
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int, reductions: int = 0) -> float:
     """Return the learning rate of an update, numbered from 1, as a share of the peak (0–1).
 
-    This is a pure function, so that checkpoints need no state of the schedule but the number of ``reductions`` of
-    ``plateau``.
+    The result depends only on the arguments, so a checkpoint needs no schedule state except the number of
+    ``reductions`` of ``plateau``.
     """
     if update <= config.warmup:
         return update / config.warmup
@@ -345,5 +344,5 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int, reduc
             return config.factor ** (reductions + sum(update > step for step in config.steps))
 
 
-def _group(name: str, weight_decay: float, rate_factor: float) -> dict:
+def _parameter_group(name: str, weight_decay: float, rate_factor: float) -> dict:
     return {"name": name, "params": [], "weight_decay": weight_decay, "rate_factor": rate_factor}

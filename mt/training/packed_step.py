@@ -1,7 +1,7 @@
-"""Updates on packed rows: forward and backward pass, clipping and optimizer as CUDA graphs.
+"""Train steps on packed batches: forward and backward pass, clipping and optimizer as CUDA graphs.
 
-Every update launches the same kernels on the same addresses. They are one graph for the gradients of a batch, and one
-for clipping and the optimizer.
+Every step launches the same kernels on the same addresses: one graph for the gradients of a batch, and one for clipping
+and the optimizer.
 """
 
 import gc
@@ -25,20 +25,20 @@ from mt.training.objective import Objective, OutputLayer
 from mt.training.optimizer import Optimizer
 
 WARM_UP_CALLS = 3
-"""Calls before the capture, in which libraries allocate their buffers and load their kernels."""
+"""Number of calls before the capture, in which libraries allocate buffers and load kernels."""
 
 MAX_GRADIENT_DEVIATION = 0.05
-"""The norm of the difference between packed and padded gradients, as a share of theirs. In bf16, each of them deviates
-by 0.006 to 0.016 from fp32."""
+"""Maximum norm of the difference between packed and padded gradients, relative to the norm of the padded ones. In bf16,
+each of them deviates by 0.006 to 0.016 from fp32."""
 MAX_LOSS_DEVIATION = 0.002
-"""The difference between packed and padded loss, as a share."""
+"""Maximum relative difference between packed and padded loss."""
 
 
-def capture(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """Call a function a few times, and return a function that repeats its last call on a GPU.
+def capture_graph(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """Capture a function as a CUDA graph after a few warm-up calls. Return a function that replays the graph.
 
-    The kernels read and write the same addresses in every call, and random numbers come from the present state of the
-    default generator. On a CPU, ``function`` itself is returned and not called.
+    Each replay reads and writes the same addresses, and draws random numbers from the current state of the default
+    generator. On a CPU, ``function`` itself is returned and not called.
 
     Args:
         function: Must not wait for the GPU, and launch the same kernels in each call.
@@ -60,9 +60,9 @@ def capture(function: Callable[[], None], device: torch.device) -> Callable[[], 
 
 
 def _call_without_waiting(function: Callable[[], None]) -> None:
-    """Call a function. If it waits for the GPU, raise RuntimeError, which harms less than an error in a capture."""
+    """Call a function, and raise RuntimeError if it waits for the GPU, which would break a capture."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a prototype that does not detect everything, says PyTorch
+        warnings.simplefilter("ignore")  # PyTorch warns that this mode is a prototype
         torch.cuda.set_sync_debug_mode("error")
     try:
         function()
@@ -71,13 +71,13 @@ def _call_without_waiting(function: Callable[[], None]) -> None:
 
 
 def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:
-    """Return whether updates can be computed on packed rows: with Triton, on a CUDA GPU with bf16."""
+    """Return whether packed batches can be computed: on a CUDA GPU with bf16 and Triton."""
     return device.type == "cuda" and precision == torch.bfloat16 and has_triton(device)
 
 
 @dataclass
 class PackedStep:
-    """Makes updates on packed rows. The updater holds one."""
+    """Makes train steps on packed batches. The updater holds one."""
 
     objective: Objective
     """The objective of a Transformer."""
@@ -92,6 +92,7 @@ class PackedStep:
     """The shape of the batches."""
 
     def __post_init__(self) -> None:
+        """Copy the parameters into stacks, and allocate the tensors that the graphs read and write."""
         model, device = self.objective.model, self.workers.device
         assert isinstance(model, Transformer)
         self.transformer = PackedTransformer(model, self.precision)
@@ -104,25 +105,26 @@ class PackedStep:
         self._scale = torch.zeros((), device=device)
         self._enabled = torch.zeros((), dtype=torch.bool, device=device)
         self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
-        """The sum of the losses of an update's batches on this worker, and the norm of the gradient before clipping."""
+        """The loss of the last step, summed over this worker's batches, and the norm of its gradient before
+        clipping."""
         self.is_prepared = False
         self.deviations: tuple[float, float] | None = None
-        """The deviations of loss and gradient from those of padded batches, as shares; None before ``prepare``."""
+        """The relative deviations of loss and gradient from those of padded batches; None before ``prepare``."""
         self._add: Callable[[], None] = partial(self._add_gradients, self._inputs)
         self._finish = self._clip_and_step
         self._buffers: list[Tensor] = []
-        """The tables that the graphs read. A model may replace its own by larger ones."""
+        """References to the tables that the graphs read, because a model may replace them by larger ones."""
 
     def prepare(self, batch: PackedBatch) -> str | None:
         """Compare loss and gradients of a batch with those of padded batches, and capture the graphs.
 
-        The weights and the state of the optimizer stay as they are.
+        Weights and optimizer state do not change.
 
         Returns:
-            The reason why packed rows cannot be used on this machine; None if they can.
+            The reason why packed batches cannot be used on this machine; None if they can.
 
         Raises:
-            RunError: The GPU no longer works after this.
+            RunError: A kernel failed in a way that makes the GPU unusable for this process.
         """
         self.is_prepared = True
         device = self.workers.device
@@ -130,10 +132,10 @@ class PackedStep:
             reason = self._deviation(batch)
             self._enabled.fill_(False)
             if reason is None:
-                self._add = capture(self._add, device)
-                self._finish = capture(self._clip_and_step, device)
+                self._add = capture_graph(self._add, device)
+                self._finish = capture_graph(self._clip_and_step, device)
             self._buffers = list(self.objective.buffers())
-        except Exception as error:  # whatever a driver, a compiler or the memory of a card lacks
+        except Exception as error:  # drivers, compilers and memory can fail in many ways
             reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         self.objective.train()
         try:
@@ -144,11 +146,11 @@ class PackedStep:
             raise RunError(f"packed batches do not work on this GPU; set training.batching=padded: {reason}") from error
         return reason
 
-    def update(self, batches: Sequence[PackedBatch], target_tokens: int) -> None:
-        """Make one update on the mean loss per target token, and set ``loss`` and ``norm``. All workers have to call
-        this.
+    def train_step(self, batches: Sequence[PackedBatch], target_tokens: int) -> None:
+        """Make one train step on the mean loss per target token, and set ``loss`` and ``norm``. All workers have to
+        call this.
 
-        The weights stay as they are if the norm is not finite.
+        The weights do not change if the norm is not finite.
 
         Args:
             batches: This worker's batches, in CPU memory.
@@ -165,18 +167,19 @@ class PackedStep:
         for gradient in self.stacks.gradients:
             self.workers.sum(gradient)
         self._finish()
-        self.optimizer.exchange()
+        self.optimizer.broadcast_shares()
 
     def _add_gradients(self, batch: PackedBatch) -> None:
-        leaves = self.stacks.leaves()
-        output = OutputLayer(*self.transformer.use(leaves))
+        """Add the gradients of a batch, times ``_scale``, to the stacked gradients, and its loss to ``loss``."""
+        stacked = self.stacks.stacked_parameters()
+        output = OutputLayer(*self.transformer.use(stacked))
         source, target, labels = batch.unpack()
 
-        def once() -> Tensor:
+        def predict() -> Tensor:
             return self._features(source, target)
 
-        loss = self.objective.loss(once, lambda: (once(), once()), labels.long(), output)
-        gradients = torch.autograd.grad(loss * self._scale, leaves)
+        loss = self.objective.loss(predict, lambda: (predict(), predict()), labels.long(), output)
+        gradients = torch.autograd.grad(loss * self._scale, stacked)
         torch._foreach_add_(self.stacks.gradients, gradients)
         self.loss += loss.detach()
 
@@ -187,8 +190,11 @@ class PackedStep:
         torch._foreach_zero_(self.stacks.gradients)
 
     def _deviation(self, batch: PackedBatch) -> str | None:
-        """Return how loss and gradients of a batch, without dropout, differ from those of padded batches; None if only
-        by rounding."""
+        """Compare loss and gradients of a batch, without dropout, with those of padded batches, and set ``deviations``.
+
+        Returns:
+            A description of the deviations; None if they are rounding errors.
+        """
         objective, device = self.objective, self.workers.device
         if not batch.target_tokens:
             return None
@@ -204,9 +210,12 @@ class PackedStep:
             padded_loss += loss.detach()
         padded: list = [parameter.grad for parameter, _ in self.stacks.parameter_gradients]
         packed = [gradient for _, gradient in self.stacks.parameter_gradients]
-        of_loss = ((self.loss - padded_loss) / padded_loss).abs().item()
-        of_gradient = (get_total_norm(torch._foreach_sub(packed, padded)) / get_total_norm(padded)).item()
-        self.deviations = of_loss, of_gradient
-        if of_loss <= MAX_LOSS_DEVIATION and of_gradient <= MAX_GRADIENT_DEVIATION:
+        loss_deviation = ((self.loss - padded_loss) / padded_loss).abs().item()
+        gradient_deviation = (get_total_norm(torch._foreach_sub(packed, padded)) / get_total_norm(padded)).item()
+        self.deviations = loss_deviation, gradient_deviation
+        if loss_deviation <= MAX_LOSS_DEVIATION and gradient_deviation <= MAX_GRADIENT_DEVIATION:
             return None
-        return f"the loss differs by {of_loss:.2g} and the gradient by {of_gradient:.2g} of those of padded batches"
+        return (
+            f"the loss differs by {loss_deviation:.2g} and the gradient by {gradient_deviation:.2g}, relative to "
+            "padded batches"
+        )

@@ -1,8 +1,8 @@
-"""The data of a run: the corpus is read, a tokenizer trained or loaded, and the pairs are encoded.
+"""Prepares the data of a run: reads the corpus, trains or loads the tokenizer, and encodes the pairs.
 
-The text layer learns word counts, usual lengths and final punctuation from the training text before the first update.
+The text layer learns word counts, usual lengths and final punctuation from the training data.
 
-Pairs are encoded once for each corpus and tokenizer. Later runs read their subwords from the cache.
+Pairs are encoded once for each corpus and tokenizer. Later runs read the token ids from the cache.
 """
 
 import logging
@@ -40,32 +40,31 @@ from mt.text.sentences import length_limits
 from mt.text.spelling import Spelling, learn_spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import add_language_tokens, train_tokenizers
-from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
+from mt.training.hints import log_hints, no_letters_hint, script_hints, vocabulary_hints
 from mt.translation.trained_model import read_spelling, read_tokenizers
 
 logger = logging.getLogger(__name__)
 
 SENTENCE_LINES = 20_000
-"""Training sources in which sentences are counted."""
+"""Number of training sources in which sentences are counted."""
 WORD_LINES = 2_000_000
-"""Training sources in which words are counted."""
+"""Number of training sources in which words are counted."""
 ENCODING_VERSION = 8
-"""A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
+"""A part of every cache key. Raise it when a code change gives other tokens for the same text."""
 
 
 def learn_text_settings(
     config: TrainConfig, corpus: Corpus, origin: Path | None
 ) -> tuple[dict[str, object], Spelling | None]:
-    """Learn fields of TextLayerDescription from text, and the word counts for correcting typing errors.
+    """Learn fields of TextLayerDescription from the training data, and the word counts for correcting typing errors.
 
     Args:
         config: The config of the run.
         corpus: The corpus of the run.
-        origin: The folder of the run to resume or of the base run, whose word counts are included; None if there is
-            none.
+        origin: The folder of the resumed run or of the base run, whose word counts are included; None for a new run.
 
     Returns:
-        The learned fields by name, and the word counts; None instead of these if typing errors are not corrected.
+        The learned fields by name; and the word counts, or None if typing errors are not corrected.
     """
     languages = config.data.direction
     if not config.text.enabled:
@@ -115,16 +114,16 @@ class PreparedData:
     corpus: Corpus
     """The training, validation and test pairs as text, after cleaning."""
     layers: dict[Direction, TextLayer]
-    """The text layer of each direction, which holds the tokenizers."""
+    """The text layer of each direction, with its tokenizers."""
     train: Dataset
-    """The encoded training pairs, without those of more than data.max_length tokens, grouped by direction."""
+    """The encoded training pairs with at most data.max_length tokens, grouped by direction."""
     sizes: list[int]
-    """The number of these pairs of each direction."""
+    """The number of these pairs in each direction."""
     valid: dict[str, Dataset]
-    """The encoded pairs of each validation set by its prefix, without those of more than data.max_length tokens, which
-    have no loss. All validation pairs of ``corpus`` can be translated."""
+    """The encoded pairs of each validation set by its prefix, for the loss: only those with at most data.max_length
+    tokens. Longer validation pairs in ``corpus`` are translated, too."""
     dropped: Dropped
-    """The training pairs that cleaning dropped, as ids by rule."""
+    """The ids of the training pairs that cleaning filtered, by rule."""
 
     @property
     def layer(self) -> TextLayer:
@@ -141,22 +140,22 @@ class PreparedData:
 
 
 def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
-    """Read and clean the corpus. Log the counts of pairs.
+    """Read and clean the corpus, and log the numbers of pairs.
 
     Args:
         config: The config of the run.
         tokenizer_from: The folder of the tokenizer, which is the run folder if the run is resumed.
-        workers: All of them have to call this. The main process does the work, and the others find it in the cache.
+        workers: All of them have to call this. The main process does the work, and the others read the cache.
 
     Returns:
-        The corpus without the training pairs that cleaning dropped, and the ids of the dropped pairs by rule.
+        The cleaned corpus, and the ids of the filtered training pairs by rule.
 
     Raises:
         InputError: The corpus cannot be read or used with these settings.
     """
     with workers.main_first():
         corpus = load_corpus(config.data, warn=workers.is_main)
-    dropped = workers.run_on_main(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
+    dropped = workers.run_on_main(lambda: _find_dropped(config, corpus, resumes=tokenizer_from == config.folder))
     corpus = remove_dropped(corpus, dropped, config.data).drop_key_columns()
     # Before the tokenizer is trained, because a wrong script may make that fail.
     for direction, part in corpus.split_by_direction().items():
@@ -165,9 +164,9 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
         for report in part.report:
             for line in (report, *report.file_lines()):
                 logger.info("%s", line)
-        log_advice(*advice_on_scripts(config.data.towards(direction), part.train))
+        log_hints(*script_hints(config.data.towards(direction), part.train))
         if config.text.enabled:
-            log_advice(advice_on_letters(part.train))
+            log_hints(no_letters_hint(part.train))
     return corpus, dropped
 
 
@@ -176,26 +175,26 @@ def prepare(
 ) -> PreparedData:
     """Train or load the tokenizer, build the text layer, and encode the training and validation pairs.
 
-    The settings of the text layer that come from the training text are learned here, too (see ``learn_text_settings``).
+    The text layer also learns settings from the training data (see ``learn_text_settings``).
 
     Args:
         config: The config of the run.
         corpus: The corpus that ``read_corpus`` returned.
-        dropped: The dropped pairs that ``read_corpus`` returned. They become a field of the result.
+        dropped: The ids of the filtered pairs that ``read_corpus`` returned, for the result.
         terms: The glossary.
         tokenizer_from: The folder of the tokenizer; None to train one on the training pairs.
-        workers: All of them have to call this. The main process does the work, and the others find it in the cache.
+        workers: All of them have to call this. The main process does the work, and the others read the cache.
 
     Raises:
         InputError: The corpus cannot be used with these settings.
     """
     release_memory()
-    tokenizers = workers.run_on_main(lambda: _tokenizers(config, corpus, tokenizer_from))
+    tokenizers = workers.run_on_main(lambda: _load_or_train_tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte of memory
     init_from = config.training.init_from
     has_base = init_from or config.training.continue_from
     if init_from and tokenizer_from != config.folder and workers.is_main:
-        log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
+        log_hints(*vocabulary_hints(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or has_base else None
     layers: dict[Direction, TextLayer] = {}
     train: list[Dataset] = []
@@ -254,9 +253,8 @@ def _prepare_direction(
     return text_layer(), train, valid
 
 
-def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
-    """Return the ids of the training pairs that cleaning drops, by rule. A resumed run reads the record in its
-    folder."""
+def _find_dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
+    """Return the ids of the training pairs that cleaning filters, by rule. A resumed run reads them from its folder."""
     if resumes:
         return read_dropped(config.folder) if config.data.cleaning_rules else {}
     dropped: dict[str, list[np.ndarray]] = {}
@@ -271,7 +269,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     return {rule: np.concatenate(ids) for rule, ids in dropped.items()}
 
 
-def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
+def _load_or_train_tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
     directions = data_directions(config.data)
     if origin is not None:
@@ -281,8 +279,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         has_no_bos = vocabulary is not None and vocabulary.start == vocabulary.pad
         if has_no_bos and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
             raise InputError(
-                f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no BOS token; take a Transformer "
-                "and set model.decoder_start=pad"
+                f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no BOS token; choose a "
+                "Transformer and set model.decoder_start=pad"
             )
         is_continued = origin == config.folder or config.training.continue_from
         if not is_continued and (settings.extend or settings.symbols):
@@ -295,31 +293,31 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
 
 
 def _encode(config: TrainConfig, split: str, pairs: Dataset, layer: TextLayer) -> Dataset:
-    """Encode the pairs of a split ("train" or "valid"), and leave out those of more than data.max_length tokens.
+    """Encode the pairs of a split ("train" or "valid"), and skip those with more than data.max_length tokens.
 
     Raises:
         InputError: No pair is short enough.
     """
     max_length = config.data.max_length
-    encoded = drop_long(encode_pairs(pairs, layer), max_length)
+    encoded = drop_long_pairs(encode_pairs(pairs, layer), max_length)
     too_long = len(pairs) - len(encoded)
     if not len(encoded):
         raise InputError(
             f"{split}: no pair has at most data.max_length={max_length} tokens; set a larger data.max_length"
         )
     if too_long and split == "train":
-        logger.info("train: %s pairs dropped: more than data.max_length=%d tokens", f"{too_long:,}", max_length)
+        logger.info("train: %s pairs skipped: more than data.max_length=%d tokens", f"{too_long:,}", max_length)
     elif too_long:
         logger.info("valid: %d pairs are too long for the loss; they are still translated", too_long)
     return encoded
 
 
 def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
-    """Return pairs with the columns of SUBWORDS added.
+    """Encode pairs: add the columns SUBWORDS to them.
 
-    These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their numbers
-    ``source_length`` and ``target_length``. The cache keeps the result under a key of the pairs, the tokenizers, and
-    the settings and word counts of the text layer.
+    These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their lengths
+    ``source_length`` and ``target_length``. The cache key of the result depends on the pairs, the tokenizers, and the
+    settings and word counts of the text layer.
     """
     tokenizers = layer.tokenizers
     languages = (
@@ -327,7 +325,7 @@ def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
     )
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = tokenizers.source.model, tokenizers.target.model
-    words = sorted(layer.spelling.counts.items()) if layer.spelling else ()  # restore capitals
+    words = sorted(layer.spelling.counts.items()) if layer.spelling else ()  # they determine the casing of the sources
     key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules, words))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
 
@@ -338,7 +336,7 @@ def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 
 
-def drop_long(pairs: Dataset, max_length: int) -> Dataset:
+def drop_long_pairs(pairs: Dataset, max_length: int) -> Dataset:
     """Return the encoded pairs without those with more than ``max_length`` tokens on a side."""
     is_short = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length")) <= max_length
     if is_short.all():

@@ -1,7 +1,7 @@
 """provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each start.
 
-A run has one start when it begins, and one each time that it is resumed. Then its data and precision are compared with
-those that it began with.
+A run has its first start, and another one each time it is resumed. A resumed run must have the data of the first start,
+and another precision causes a warning.
 """
 
 import hashlib
@@ -38,12 +38,12 @@ PACKAGES = (
     "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
     "numpy",
 )  # fmt: skip
-"""The libraries whose versions may change results."""
+"""The libraries whose versions can change results."""
 BATCHES = "batches"
-"""The heading of the resolved settings of batches."""
+"""The heading of the settings of batches among the resolved settings."""
 
-MAX_FILES_NAMED = 10
-"""Changed files that the message names."""
+MAX_LISTED_FILES = 10
+"""Maximum number of changed files in a message."""
 
 
 class _Start(StrictRecord):
@@ -153,7 +153,7 @@ def _base_model(config: TrainConfig) -> str | None:
 
 
 def _files(corpus: Corpus) -> dict[str, list[dict]]:
-    """Return the input files of each split that is read from a list of files, as provenance.json records them."""
+    """Return the input files of each split as provenance.json records them; only of splits that are lists of files."""
     files: dict[str, list[dict]] = {}
     for report in corpus.report:
         if report.files:
@@ -171,9 +171,9 @@ def resolved_settings(
     optimizer: Optimizer,
     batches: TrainingBatches,
 ) -> ResolvedSettings:
-    """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs, by heading and name.
+    """Return the resolved values of settings such as ``auto`` and null, and numbers of pairs, by heading and name.
 
-    ``mt.evaluation`` lists the entries that differ between two runs.
+    A comparison of two runs lists the entries that differ.
 
     Args:
         config: The config of the run.
@@ -277,29 +277,30 @@ def code_checksum(package: Path) -> str:
 
 
 def warn_of_changed_data(config: TrainConfig) -> None:
-    """Log a warning if the files of a finished run have other pairs now. A dataset of a hub or recipe is not read."""
+    """Log a warning if the files of a finished run have other pairs now. Datasets of a hub or recipe are not
+    checked."""
     if not all(isinstance(corpus, PileConfig) for corpus in single_corpora(config.data)):
         return
     try:
         if read_provenance(config.folder)["corpus"] == load_corpus(config.data, warn=False).checksums:
             return
-        finding = "these are not the results of the present data, whose pairs have changed since"
+        finding = "the results are not those of the current data, whose pairs have changed since"
     except (InputError, OSError) as error:
-        finding = f"it cannot be checked whether these are the results of the present data: {error}"
+        finding = f"it cannot be checked whether the results are those of the current data: {error}"
     logger.warning(
-        "%s: %s. To train on the present data, start a new run under another name (name=…)", config.folder, finding
+        "%s: %s. To train on the current data, start a new run under another name (name=…)", config.folder, finding
     )
 
 
 def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """Return the content of provenance.json for a run that is resumed, with its new start.
 
-    Resumed starts that ended before they saved a checkpoint are left out. A warning is logged if the precision of this
-    start differs from that of the last one.
+    Starts that ended before their first checkpoint are omitted. A warning is logged if the precision of this start
+    differs from that of the last one.
 
     Args:
         config: The config of the run.
-        current: The provenance of a new run in the present conditions, from ``begin_provenance``.
+        current: The provenance of a new run under the current conditions, from ``begin_provenance``.
         update: The number of updates done.
 
     Raises:
@@ -307,7 +308,7 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """
     run = config.folder
     recorded = read_provenance(run)
-    # A run that begins as a copy of another one may have other data.
+    # A run that starts as a copy of another run may have other data.
     has_begun, keeps_data = (run / CONFIG).exists(), "data" not in config.training.reset
     if changed := [
         split
@@ -315,11 +316,11 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
         if recorded["data"][split] != digest and (has_begun or (split == "train" and keeps_data))
     ]:
         files = _changed_files(recorded, current)
-        named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
+        named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_LISTED_FILES])}" if files else ""
         raise InputError(
             f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}){named}; "
             "restore them, or start a new run under another name (name=…), with training.continue_from and "
-            "training.reset=[data] to go on from the present weights"
+            "training.reset=[data] to continue from the current weights"
         )
     (start,) = current["starts"]
     first, *others = recorded["starts"]
@@ -334,16 +335,18 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             before,
             update,
         )
-    # The checksum of the final weights is removed, because they are about to change.
+    # The checksum of the final weights is removed, because training changes them.
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
-    kept |= {name: current[name] for name in ("data", "corpus", "files") if name in current}  # others, or moved
+    kept |= {
+        name: current[name] for name in ("data", "corpus", "files") if name in current
+    }  # of moved files, or of other data
     return kept | {"starts": starts}
 
 
 def _changed_files(recorded: dict, current: dict) -> list[str]:
     """Return the input files whose pairs are in only one of two contents of provenance.json.
 
-    A file that was moved has the same pairs. Nothing is known of the files of a run that names one for each split.
+    A moved file has the same pairs. Splits that are not lists of files have no records of files.
     """
     before, after = (
         {

@@ -33,7 +33,7 @@ from mt.storage.run_folder import (
 from mt.storage.validation import read_json
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
-from mt.training.continuation import advice_to_continue
+from mt.training.continuation import continuation_hint
 from mt.training.time_budget import CHOSEN_KEYS
 
 logger = logging.getLogger(__name__)
@@ -55,25 +55,24 @@ class RunState(NamedTuple):
     checkpoint: Checkpoint | None
     """The newest checkpoint, to resume from; None if there is none."""
     tokenizer_from: Path | None
-    """The folder that the tokenizer comes from; None if one is to be trained."""
+    """The folder of the tokenizer; None if the run trains one."""
     is_finished: bool = False
-    """Whether nothing is left to do: all updates are made (or the run stopped early) and the test set is scored."""
+    """Whether the test set has been scored after the last update or early stopping."""
 
 
 def run_state(resolved: ResolvedTrainConfig) -> RunState:
     """Determine whether a run is new, unfinished or finished, and resolve the settings that it inherits.
 
     Raises:
-        InputError: A file is corrupted, the run was begun with another config, it should be trained for longer but has
-            no
-            checkpoints, or the base run is missing or has another model.
+        InputError: A file is corrupted, the config of the run differs, a finished run is to be trained for longer but
+            has no checkpoints, or the base run is missing or has another model.
     """
     config = resolved.config
     run = config.folder
     checkpoint = newest_checkpoint(run)
     if config.training.continue_from and not (run / CONFIG).exists():
         base_run, _ = split_update(config.training.continue_from)
-        # With other data, the text layer is learned as in fine-tuning.
+        # With other data, the text layer learns from them, as in fine-tuning.
         tokenizer_from = base_run if "data" in config.training.reset else run
         return RunState(resolved, checkpoint, tokenizer_from)
     base = config.training.init_from or config.tokenizer.reuse
@@ -92,7 +91,7 @@ def run_state(resolved: ResolvedTrainConfig) -> RunState:
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
-            f"{run} is finished and its checkpoints are deleted, so it cannot be made longer. Start a new run "
+            f"{run} is finished and its checkpoints are deleted, so it cannot be trained for longer. Start a new run "
             f"from its weights: name=… training.init_from={run}"
         )
     refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
@@ -102,8 +101,8 @@ def run_state(resolved: ResolvedTrainConfig) -> RunState:
 def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
     """Return the config with the settings that the first start of the run chose or inherited.
 
-    Settings that ``training.minutes`` chose come back only for the same ``training.minutes``. A chosen setting and the
-    learning rate keep a value that the user gives.
+    Settings that ``training.minutes`` chose are inherited only with the same ``training.minutes``. Values that the user
+    gives for chosen settings or the learning rate have precedence.
 
     Args:
         run: The run folder.
@@ -111,7 +110,7 @@ def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: ResolvedTrainC
         resolved: The config of the command line.
 
     Raises:
-        InputError: The user gives the tokenizer or the architecture another value than that of the run.
+        InputError: The user gives the tokenizer or the model other settings than those of the run.
     """
     config, values = resolved.config, flat_config(recorded)
     if config.training.init_from or config.tokenizer.reuse:
@@ -132,15 +131,15 @@ def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: ResolvedTrainC
 def _refuse_another_config(
     recorded: TrainConfig, config: TrainConfig, checkpoint: Checkpoint | None, is_finished: bool
 ) -> None:
-    """Raise InputError if the config differs from that in the run folder in more than its length, which may grow.
+    """Raise InputError if the config differs from that in the run folder in anything but a greater length.
 
-    The length of a run that stopped early cannot grow. Paths of the corpus of an unfinished run may differ, too: the
+    The length of a run that stopped early cannot grow. The corpus of an unfinished run may have other paths: its
     content is compared when the run is resumed.
     """
     differing = config_differences(recorded, config, () if is_finished else CORPUS_PATHS)
     if config.training.epochs is not None:  # whose max_updates are counted later
         differing.pop("training.max_updates", None)
-    is_longer = _is_longer(recorded, config)
+    is_longer = _is_extended(recorded, config)
     if differing.keys() <= ({"training.max_updates", "training.epochs"} if is_longer and not is_finished else set()):
         return
     lines = [
@@ -148,18 +147,20 @@ def _refuse_another_config(
         for key, (before, now) in differing.items()
     ]
     update = checkpoint.progress.update if checkpoint and (is_longer or not is_finished) else None
-    lines += [] if is_finished else ["Set the old values to resume it; only its length may grow, and files may move."]
-    state = "has ended" if is_finished else "was begun"
+    lines += (
+        [] if is_finished else ["Restore the old values to resume it; only its length may grow, and files may move."]
+    )
+    state = "has ended" if is_finished else "was started"
     if is_finished and is_longer:
         state = f"was stopped early by training.patience={config.training.patience}"
     raise InputError(
         f"{config.folder} {state} with another config:\n"
-        + "\n".join([*lines, advice_to_continue(config, update, differing)])
+        + "\n".join([*lines, continuation_hint(config, update, differing)])
     )
 
 
-def _is_longer(recorded: TrainConfig, config: TrainConfig) -> bool:
-    """Return whether a run is to have more epochs, or more updates, than are recorded in its folder."""
+def _is_extended(recorded: TrainConfig, config: TrainConfig) -> bool:
+    """Return whether the config asks for more epochs, or more updates, than the run folder records."""
     before, now = recorded.training, config.training
     if before.epochs is None or now.epochs is None:
         return before.epochs == now.epochs and now.max_updates > before.max_updates
@@ -167,12 +168,12 @@ def _is_longer(recorded: TrainConfig, config: TrainConfig) -> bool:
 
 
 def _is_finished(recorded: TrainConfig, config: TrainConfig) -> bool:
-    """Return whether a run has results and cannot go on: it stopped early, or is not to be longer than recorded."""
+    """Return whether a run has results and is not to be trained for longer, or stopped early."""
     path = config.folder / RESULTS
     if not path.is_file():
         return False
     results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
-    return results.get("stopped_early") is True or not _is_longer(recorded, config)
+    return results.get("stopped_early") is True or not _is_extended(recorded, config)
 
 
 def inherit_from_base(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
@@ -203,15 +204,16 @@ def inherit_from_base(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrai
 
 
 def inherit_tokenizer(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
-    """Return the config with the settings of a folder's tokenizer and the number of its placeholders.
+    """Return the config with the settings of a folder's tokenizer and its number of placeholders.
 
     ``tokenizer.sampling`` is not inherited.
 
     Raises:
-        InputError: The user gave another value for one of them, or the tokenizer lacks what other settings need.
+        InputError: The user gave another value for one of them, or other settings need placeholders or merges that the
+            tokenizer lacks.
     """
     folder, config = open_folder(base), resolved.config
-    folder.read_tokenizer_files()  # before anything is inherited from a model that has none
+    folder.read_tokenizer_files()  # refuses a model without a tokenizer
     description = folder.read_description()
     tokenizer, text = description.tokenizer, description.text
     if tokenizer.kind != "bpe" and config.tokenizer.sampling > 0:
@@ -230,11 +232,11 @@ def inherit_tokenizer(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrai
     if own.enabled and needs_placeholders and not text.enabled:
         raise InputError(
             "text.terms, text.patterns and text.augmentation.slots need placeholders, which the tokenizer of "
-            f"{base} lacks; leave them out, or train a tokenizer of your own"
+            f"{base} lacks; omit them, or train a new tokenizer"
         )
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}
     fixed = {key: value for key, value in differing.items() if key != "tokenizer.symbols"}
-    _refuse_given(resolved, fixed, f"the tokenizer is that of {base}; leave this out")
+    _refuse_given(resolved, fixed, f"the tokenizer is that of {base}; omit this")
     if differing:
         changes = (
             f"{key} {format_value(value)} instead of {format_value(resolved.value(key))}"
@@ -261,12 +263,12 @@ def inherit_model(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainCon
     if model.architecture != own.architecture and (given or own.architecture != DEFAULT_ARCHITECTURE):
         raise InputError(
             f"training.init_from={base} is a {model.architecture}, this run a {own.architecture}; "
-            f"leave out the model settings, or take one of model={', '.join(model_presets(model.architecture))}"
+            f"omit the model settings, or choose one of model={', '.join(model_presets(model.architecture))}"
         )
     differing = {
         f"model.{name}": value for name, value in inherited.items() if name in given and getattr(own, name) != value
     }
-    _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; leave this out")
+    _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; omit this")
     logger.info("the model is that of %s", base)
     values: dict[str, object] = {"model": inherited}
     if model.architecture == own.architecture:
@@ -280,7 +282,7 @@ def _refuse_given(resolved: ResolvedTrainConfig, values: dict[str, object], reas
     Args:
         resolved: The config of the run.
         values: The values of the base run, by key, that differ from the config.
-        reason: The part of the message between the given values and the values to set instead.
+        reason: The middle of the message, between the given values and the values to set instead.
     """
     if given := [key for key in values if resolved.is_given(key)]:
         asked = " ".join(f"{key}={format_value(resolved.value(key))}" for key in given)

@@ -1,6 +1,7 @@
-"""Data parallelism within one process on a CPU in fp32: each thread computes the gradients of a part of a batch.
+"""Data parallelism by threads in one process, on a CPU in fp32: each thread computes the gradients of a part of a
+batch.
 
-PyTorch's own threads divide every operator and wait for each other after it. These threads wait once per batch.
+PyTorch's own threads divide every operator and synchronize after it. These threads synchronize once per batch.
 """
 
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ from mt.tokenizer.tokenizer import PAD
 from mt.training.objective import Objective
 
 MAX_PARTS = 4
-"""Maximum number of parts of a batch, because their threads share Python's interpreter lock. With more threads, PyTorch
-divides the operators of each part."""
+"""Maximum number of parts of a batch: their threads share Python's interpreter lock. With more threads than parts,
+PyTorch divides the operators of each part."""
 
 
 def part_count(objective: Objective, workers: Workers, precision: torch.dtype) -> int:
-    """Return the number of parts in which this process computes its batches, 1 if it computes them undivided."""
+    """Return the number of parts into which this process divides a batch; 1 if it does not divide batches."""
     settings = objective.settings
-    # Undivided batches are faster in bf16. SimCut changes embeddings that all threads share while it runs.
+    # In bf16, undivided batches are faster. SimCut changes the state of the embeddings, which all threads share.
     is_divided = precision == torch.float32 and not settings.compile and settings.objective != "simcut"
     if workers.size > 1 or workers.device.type != "cpu" or not is_divided:
         return 1
@@ -48,20 +49,20 @@ class ThreadParallel:
     def add_gradients(self, batch: Batch, scale: float) -> Tensor:
         """Add the gradients of a batch, times ``scale``, to ``grad`` of the parameters. Return the loss of the batch.
 
-        PyTorch's global generator and the number of parts determine the dropout masks.
+        Dropout masks depend on PyTorch's global generator and the number of parts.
         """
         threads = torch.get_num_threads()
         parts = split_by_length(batch, self.parts)
         seeds = torch.randint(2**62, (len(parts),)).tolist()
-        # A thread of the pool adopts this number when it starts, MKL at every call.
+        # A thread of the pool adopts this number when it starts; MKL reads it at every call.
         torch.set_num_threads(max(1, threads // self.parts))
         try:
             results = list(self._pool.map(self._gradients, parts, seeds))
         finally:
             torch.set_num_threads(threads)
         losses, gradients = zip(*results, strict=True)
-        # Added in the order of the parts, whichever thread ends first. The sums are new tensors, because autograd may
-        # return one tensor for several parameters.
+        # Added in the order of the parts, so that the sums do not depend on the timing of threads. The sums are new
+        # tensors, because autograd may return one tensor for several parameters.
         first, *others = gradients
         sums = torch._foreach_mul(first, scale)
         for other in others:
@@ -77,12 +78,13 @@ class ThreadParallel:
 
 
 def split_by_length(batch: Batch, count: int) -> list[Batch]:
-    """Divide a batch into at most ``count`` batches of about as many tokens, from the shortest pairs to the longest.
+    """Divide a batch by length into at most ``count`` batches with about equal numbers of tokens, the shortest pairs
+    first.
 
     Pairs of similar lengths need less padding.
     """
     lengths = (batch.source != PAD).sum(dim=1) + (batch.target != PAD).sum(dim=1)  # (B,)
     order = lengths.argsort(stable=True)
     ends = lengths[order].cumsum(dim=0)
-    numbers = (ends - 1) * count // ends[-1]
-    return [batch.select(order[numbers == part]) for part in numbers.unique().tolist()]
+    part_numbers = (ends - 1) * count // ends[-1]
+    return [batch.select(order[part_numbers == part]) for part in part_numbers.unique().tolist()]

@@ -1,7 +1,7 @@
-"""The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
+"""The rules by which ``training.minutes`` chooses the settings of a run.
 
-A ``Chooser`` depends on its arguments alone, so equal arguments give equal settings. A setting that the user gave
-is never changed. If a constant was measured, its comment names the table of docs/lab-notebook.md. Others are guesses.
+Equal arguments of a ``Chooser`` give equal settings. Settings that the user gave are never changed. The comment of a
+measured constant names the section of docs/lab-notebook.md; the other constants are guesses.
 
 The estimated times of a run's stages before and after training do not depend on the number of updates.
 """
@@ -17,27 +17,28 @@ from mt.core.language import has_many_characters
 from mt.training.initial_weights import MAX_PAIRS, MAX_TOKENS
 
 SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
-"""The settings that a preset decides."""
+"""The settings of a model preset."""
 CHOSEN_KEYS = (
     *SIZE_KEYS, "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
     "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
     "training.patience", "training.initial_embeddings",
 )  # fmt: skip
-"""Every setting that training.minutes may choose."""
+"""All settings that training.minutes can choose."""
 SettingValue = str | int | float
 
 SLOWDOWN_PER_SIZE = 8
 """Time per token of each size from transformer_small on, relative to the next smaller size."""
 SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
-"""(pairs, vocabulary size): a corpus of fewer pairs than the first number gets a vocabulary of the second. 8,000 tokens
+"""(pairs, vocabulary size): a corpus with fewer pairs gets this vocabulary size. 8,000 tokens
 suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6 BLEU on validation, 16,000 gained 0.3 and are slower)."""
 
-CHARACTERS_PER_TOKEN = {False: 4.2, True: 1.4}
-"""True: of languages with many characters, such as Chinese. False: of languages with an alphabet."""
+CHARACTERS_PER_TOKEN, HAN_CHARACTERS_PER_TOKEN = 4.2, 1.4
+"""Characters per token in languages with an alphabet, and in languages with many characters, such as Chinese."""
 MAX_ALIGNMENT_PAIRS = 500
-"""Validation pairs that the attention head for word alignment is chosen by, after the last update."""
+"""Maximum number of validation pairs for choosing the attention head for word alignment, after the last update."""
 MAX_CONFIDENCE_PAIRS = 1000
-"""Validation pairs that the confidence is fitted on, after the last update, and test pairs that it is measured on."""
+"""Maximum number of validation pairs for fitting the quality estimation, and of test pairs for evaluating it, after the
+last update."""
 PREPARATION_SECONDS = 4.0
 PREPARATION_SECONDS_PER_PAIR = 60e-6
 """Time for training the tokenizer and encoding the pairs, between the choice of settings and the first update."""
@@ -48,7 +49,8 @@ SCORING_SECONDS_PER_PAIR = 1e-3
 MIN_WORD_VOCABULARY = 500
 """A vocabulary has at most this many tokens plus half of the distinct words: SentencePiece refuses more."""
 SMALL_CORPUS_PAIRS = 50_000
-"""Up to here a batch has 1,024 tokens, as tuned for Multi30k, and above 1,536, as tuned for Tatoeba."""
+"""Up to this number of pairs, a batch has 1,024 tokens, as tuned for Multi30k; for more, 1,536, as tuned for
+Tatoeba."""
 MAX_UPDATES = 40_000
 """Updates of the longest measured run. With time for more, batches grow, up to MAX_BATCH_TOKENS."""
 MAX_BATCH_TOKENS = 25_000
@@ -64,10 +66,11 @@ on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with 0.05, 35.8 with 0.1).
 with 0.1). 42 and more: 0.2."""
 MAX_LSTM_DROPOUT = 0.1  # 0.2 was no better
 MIN_R_DROP_EPOCHS = 20
-"""R-Drop is chosen from here on: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What
-helps on little data", "Multi30k"). It predicts every token twice, so there is time for half as many epochs."""
+"""R-Drop is chosen from this number of epochs on: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal
+time ("What helps on little data", "Multi30k"). It predicts every token twice, so there is time for half as many
+epochs."""
 MIN_CO_OCCURRENCE_UPDATES, MAX_CO_OCCURRENCE_EPOCHS = 100, 1.5
-"""Use co-occurrence initialization from this many updates up to this many epochs, if it takes no longer than it saves:
+"""Use co-occurrence initialization from this many updates up to this many epochs, if it takes less time than it saves:
 30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
 ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 SAVED_UPDATE_SHARE = 1 / 8
@@ -89,21 +92,21 @@ VALIDATION_SHARE = 0.08
 MAX_VALIDATIONS = 20
 FORWARD_TIME_SHARE = 1 / 3
 """Time of a validation token relative to a training token: there is no backward pass."""
-CHECKPOINT_SECONDS = 0.5  # around a validation
+CHECKPOINT_SECONDS = 0.5  # of a checkpoint before or after a validation
 MIN_UPDATES = 50
-"""Runs with time for fewer updates are refused."""
+"""Minimum number of updates. Runs with time for fewer are refused."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of the table that the log has. choice.json records all of them."""
+    """One row of the table in the log. choice.json records all of them."""
 
     name: str
     """The key of the setting, or ``model`` for a preset, which decides several settings."""
     value: SettingValue
     """The value of the setting, or the name of the preset."""
     settings: dict[str, SettingValue]
-    """The chosen values by key, without settings that the user gave."""
+    """The chosen values by key, without those that the user gave."""
     reason: str
 
 
@@ -112,9 +115,9 @@ class ModelSize(NamedTuple):
 
     preset: str
     min_pairs: int
-    """Fewest training pairs that this size is chosen for."""
+    """Minimum number of training pairs."""
     min_target_tokens: float
-    """Fewest target tokens that there must be time to train on, repetitions included. 0: time does not matter."""
+    """Minimum number of target tokens, with repetitions, for which there is time. 0: the time is not considered."""
     vocabulary_size: int
     learning_rate: float
     """Peak learning rate of a short run."""
@@ -130,7 +133,7 @@ MODEL_SIZES = (
 
 
 def is_transformer(model: ModelConfig) -> bool:
-    """Return whether the rules for Transformers apply, and not those for LSTMs. A new model needs a branch."""
+    """Return whether the rules for Transformers apply instead of those for LSTMs. A new model needs a branch."""
     match model:
         case TransformerConfig():
             return True
@@ -142,16 +145,16 @@ def is_transformer(model: ModelConfig) -> bool:
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """The size of a corpus, counted before there is a tokenizer. choice.json records it."""
+    """The size of a corpus, counted before a tokenizer is trained. choice.json records it."""
 
     pairs: int
-    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
+    """Training pairs in an epoch, after cleaning. In a mixture, each corpus is multiplied by its weight."""
     source_characters: float
     """Mean length of a source."""
     target_characters: float
     """Mean length of a target."""
     distinct_words: int | None
-    """Different words of both sides together; None if only a sample of the pairs was read."""
+    """Number of distinct words of both sides together; None if only a sample of the pairs was read."""
     valid_pairs: int
     test_pairs: int
 
@@ -181,18 +184,19 @@ def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
 
 def estimated_tokens(characters: float, language: str) -> float:
     """Estimate the number of tokens, EOS included, of a text with this many characters."""
-    return 1 + characters / CHARACTERS_PER_TOKEN[has_many_characters(language)]
+    per_token = HAN_CHARACTERS_PER_TOKEN if has_many_characters(language) else CHARACTERS_PER_TOKEN
+    return 1 + characters / per_token
 
 
 @dataclass
 class Chooser:
-    """Chooses the settings of one run. Later decisions depend on earlier ones.
+    """Chooses the settings of one run, step by step: later decisions depend on earlier ones.
 
     In all methods, ``training_seconds`` is the time for all updates together.
     """
 
     resolved: ResolvedTrainConfig
-    """The config, with ``training.minutes`` and with all settings that are chosen so far."""
+    """The config, with ``training.minutes`` and the settings that have been chosen so far."""
     corpus: CorpusSize
     presets: Mapping[str, ModelConfig]
     """The Transformer presets of conf/model by name."""
@@ -212,7 +216,7 @@ class Chooser:
         return self.resolved.config
 
     def choose(self) -> None:
-        """Choose every setting in CHOSEN_KEYS that the user has left open.
+        """Choose every setting in CHOSEN_KEYS that the user has not given.
 
         Raises:
             InputError: The minutes do not suffice.
@@ -277,8 +281,8 @@ class Chooser:
             self.resolved = self.resolved.with_values(decision.settings, "chosen")
         except InputError as error:
             raise InputError(
-                f"the {decision.name}={decision.value} that training.minutes chose contradicts settings that you gave: "
-                f"{error}. Change those, or set {decision.name} too"
+                f"training.minutes chose {decision.name}={decision.value}, which does not fit settings that you gave: "
+                f"{error}. Change those, or also set {decision.name}"
             ) from None
 
     def _choose_preset(self, size: ModelSize, reason: str) -> None:
@@ -288,6 +292,7 @@ class Chooser:
         self._choose_vocabulary(size)
 
     def _choose_vocabulary(self, size: ModelSize) -> None:
+        """Choose the size of the vocabulary unless a character tokenizer or an existing one is used."""
         if self.config.training.init_from or self.config.tokenizer.reuse or self.config.tokenizer.kind == "char":
             return
         pairs, words, data = self.corpus.pairs, self.corpus.distinct_words, self.config.data
@@ -336,7 +341,7 @@ class Chooser:
         if updates < MIN_CO_OCCURRENCE_UPDATES:
             reason = f"counting was not measured for fewer than {MIN_CO_OCCURRENCE_UPDATES} updates"
         elif self._epochs(updates) > MAX_CO_OCCURRENCE_EPOCHS:
-            reason = f"in more than {MAX_CO_OCCURRENCE_EPOCHS} epochs a model learns by itself what counting tells"
+            reason = f"in more than {MAX_CO_OCCURRENCE_EPOCHS} epochs, random embeddings learn the same"
         elif counting > SAVED_UPDATE_SHARE * updates * self._update_seconds():
             reason = f"counting takes about {counting:,.0f} s, more than it saves"
         else:
@@ -346,6 +351,7 @@ class Chooser:
             self.counting_seconds = counting
 
     def _choose_updates(self, training_seconds: float) -> None:
+        """Choose the number of updates: as many as fit in the time, at most MAX_EPOCHS epochs."""
         seconds = self._update_seconds()
         updates = int(training_seconds / seconds)
         limit = max(MIN_UPDATE_LIMIT, int(MAX_EPOCHS / self._predictions / self._epochs(1)))
@@ -357,8 +363,8 @@ class Chooser:
                 f"test take the rest. {shown_epochs}"
             )
         else:
-            most = "as many as were ever tried" if limit == MIN_UPDATE_LIMIT else shown_epochs
-            reason = f"{most}, more was not measured on a corpus of this size; {limit * seconds / 60:,.0f} minutes"
+            most = "the most that were tried" if limit == MIN_UPDATE_LIMIT else shown_epochs
+            reason = f"{most}; more was not measured on a corpus of this size; {limit * seconds / 60:,.0f} minutes"
         self._set("training.max_updates", max(1, min(updates, limit)), reason)
 
     def _refuse_short_run(self, seconds: float) -> None:
@@ -372,7 +378,7 @@ class Chooser:
         needed = overhead + MIN_UPDATES * self._update_seconds() + self._validation_seconds()
         raise InputError(
             f"training.minutes={training.minutes:g} leaves no time for training: {stages} take about "
-            f"{overhead / 60:.1f} minutes here; take training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
+            f"{overhead / 60:.1f} minutes here; set training.minutes={math.ceil(2 * needed / 60 + 1)} or more"
         )
 
     def _choose_dropout(self, predictions: float) -> None:
@@ -382,12 +388,13 @@ class Chooser:
         if not is_transformer(self.config.model) and dropout > MAX_LSTM_DROPOUT:
             dropout, reason = MAX_LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
-            reason += ": the model has no chance to learn pairs by heart"
+            reason += ": the model cannot overfit"
             if self.config.training.objective == "r_drop":
                 dropout, reason = DROPOUT[1][1], "R-Drop compares predictions under two dropouts"
         self._set("model.dropout", dropout, reason)
 
     def _choose_schedule(self, updates: int) -> None:
+        """Choose the learning rate and the warm-up, given the number of updates."""
         model, optimizer = self.config.model, self.config.training.optimizer
         transformer = is_transformer(model)
         sizes = (size for size in MODEL_SIZES if transformer and self.presets[size.preset].width == model.width)

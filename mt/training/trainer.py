@@ -1,4 +1,5 @@
-"""The training loop: updates, validations and checkpoints. A resumed run makes them as if it had not been stopped."""
+"""The training loop: train steps, validations and checkpoints. A resumed run continues as if it had not been
+stopped."""
 
 import contextlib
 import logging
@@ -26,9 +27,8 @@ from mt.storage.model_folder import write_description, write_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.validation import write_json
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
-from mt.training.advice import advice_on_length, log_advice
 from mt.training.checkpoint import (
-    START,
+    INITIAL_WEIGHTS,
     Checkpoint,
     Progress,
     is_scheduled,
@@ -37,28 +37,28 @@ from mt.training.checkpoint import (
     scheduled_checkpoints,
 )
 from mt.training.final_outputs import fit_confidence, write_scores, write_weights
+from mt.training.hints import log_hints, run_length_hint
 from mt.training.initial_weights import initial_model
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings, resumed_provenance
 from mt.training.time_budget import MAX_ALIGNMENT_PAIRS
-from mt.training.updater import UpdateBatches, Updater, feed, feed_process_count
+from mt.training.updater import UpdateBatches, Updater, feed_process_count, prefetch_updates
 from mt.training.validation import Monitor, Validator
 from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
 
 OnValidation = Callable[[int, dict[str, float]], object]
-"""A user's function that is called after each validation. Arguments: the number of updates done; the loss, and the
-score of each metric by its key."""
+"""A user's function to call after each validation. Arguments: the number of updates done; the loss and the scores by
+metric key."""
 ON_VALIDATION: ContextVar[OnValidation | None] = ContextVar("on_validation", default=None)
-"""The function of the user. A context variable stays in the process that sets it: the workers that training starts
-could not unpickle a function of a notebook, and only the main process calls it."""
+"""The user's function. A context variable stays in the process that sets it: worker processes could not unpickle a
+function of a notebook, and only the main process calls it."""
 
 
 class Trainer:
-    """Trains the model of one run. Each worker holds one, with its copy of the model, its share of the data and the
-    progress."""
+    """Trains the model of one run. Each worker holds one, with its replica of the model and its share of the data."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Trainer:
     ) -> None:
         """
         Args:
-            resolved: The config of the run, with the origins of its settings for provenance.json.
+            resolved: The config of the run, with the origins of its settings.
             data: The data of the run.
             workers: All of them have to construct a trainer.
             checkpoint: The checkpoint to resume from; None for a new run.
@@ -80,7 +80,7 @@ class Trainer:
         self.run = config.folder
         self.precision = choose_precision(config.training.precision, workers.device)
         self.weights_metadata = weights_metadata(config.model, data.tokenizers.files())
-        model, self.blend, initial_checksum = initial_model(config, data, workers, checkpoint)
+        model, self.interpolation, initial_checksum = initial_model(config, data, workers, checkpoint)
         self.model = model.to(workers.device)
         # The weights of training.init_from are validated before the first update, because they may stay the best.
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
@@ -106,9 +106,9 @@ class Trainer:
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress, shape)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
-        self._has_reported_tie = False
+        self._has_logged_tie = False
         self.monitor: Monitor | None = None
-        """Records and shows the progress. None except on the main process during ``fit``."""
+        """Records and shows the progress; None except in the main process during ``fit``."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
         self.provenance = workers.run_on_main(
             lambda: begin_provenance(config, data, workers, settings, resolved.origins, initial_checksum)
@@ -118,9 +118,10 @@ class Trainer:
             self._restore(checkpoint)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
+        """Check and extend the provenance, and restore the state of the updater."""
         self.provenance = resumed_provenance(self.config, self.provenance, self.progress.update)
         if self.config.training.weights == "best" and self.progress.best_score is not None:
-            # If the best weights so far are corrupted, report it now, because the run may find no better ones.
+            # Raise now if the best weights so far are corrupted, because the run may find no better ones.
             read_tensors(self.run / WEIGHTS)
         self.updater.restore(checkpoint)
         logger.info("resuming after update %d", self.progress.update)
@@ -128,14 +129,16 @@ class Trainer:
     def begin(self) -> None:
         """Write the files that describe the run, such as config.yaml and the tokenizer, and log the size of the run.
 
-        results.json is removed. All workers have to call this, just before ``fit``, so that a run that fails earlier
-        leaves no files.
+        results.json is removed. All workers have to call this, directly before ``fit``, so that a run that fails
+        earlier leaves no files.
         """
         self.workers.barrier()
         if self.workers.is_main:
             self.data.tokenizers.save(self.run)
             self._write_description(AlignmentConfig())
-            spellings = {own.key: layer.spelling for own, layer in self.data.layers.items() if layer.spelling}
+            spellings = {
+                direction.key: layer.spelling for direction, layer in self.data.layers.items() if layer.spelling
+            }
             words = {key: spelling.counts for key, spelling in spellings.items()}
             capitalized = {
                 key: sorted(spelling.capitalized)
@@ -146,9 +149,9 @@ class Trainer:
             write_words(self.run, counts, capitalized, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
-            if self.blend.share and self.progress.update == 0:
+            if self.interpolation.base_weight and self.progress.update == 0:
                 make_folder(self.run / CHECKPOINTS)
-                write_tensors(self.run / START, self.blend.start, self.weights_metadata)
+                write_tensors(self.run / INITIAL_WEIGHTS, self.interpolation.initial_weights, self.weights_metadata)
             write_json(self.run / PROVENANCE, self.provenance)
             write_config(self.run, self.config)  # last: with it, a run with continue_from has begun
             (self.run / RESULTS).unlink(missing_ok=True)
@@ -161,6 +164,7 @@ class Trainer:
         write_description(self.run, description)
 
     def _log_size(self) -> None:
+        """Log the sizes of the model and of an epoch, and hints if batches or the run are too short."""
         config, workers = self.config, self.workers
         updates = config.training.max_updates
         # An epoch may have no batches if the weights of a mixture's corpora are small.
@@ -181,17 +185,17 @@ class Trainer:
         )
         if (long_pairs := self.batches.num_oversized_pairs) and not self.batches.packed_shape:
             logger.warning(
-                "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself. If memory "
-                "runs out, set a smaller data.max_length",
+                "%s pairs have more tokens than training.batch_tokens=%d: each of them is a batch. If memory runs out, "
+                "set a smaller data.max_length",
                 f"{long_pairs:,}",
                 config.training.batch_tokens,
             )
         if self.progress.update == 0 and config.training.minutes is config.training.epochs is None:
-            log_advice(advice_on_length(epochs))
+            log_hints(run_length_hint(epochs))
 
     def fit(self) -> None:
-        """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out. All workers
-        have to call this, after ``begin``.
+        """Train until ``max_updates`` or early stopping, with validations and checkpoints. All workers have to call
+        this, after ``begin``.
 
         Raises:
             RunError: Training diverged.
@@ -204,10 +208,10 @@ class Trainer:
         with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
             if progress.validation_due:
                 self._validate()
-            updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
+            updates = prefetch_updates(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._is_out_of_patience():
-                    self._advance(next(updates))
+                    self._step(next(updates))
             if self._is_out_of_patience():
                 logger.info(
                     "stopped early: %d validations no better than that of update %d (training.metric=%s)",
@@ -220,16 +224,17 @@ class Trainer:
         patience = self.config.training.patience
         return bool(patience) and self.progress.validations_without_gain >= patience
 
-    def _advance(self, ready: UpdateBatches) -> None:
-        """Make one update. Then log, save a checkpoint and validate if each is due. All workers have to call this."""
+    def _step(self, batches: UpdateBatches) -> None:
+        """Make one train step. Then log, save a checkpoint and validate if each is due. All workers have to call
+        this."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
-        norm, rate = self.updater.update(ready)
+        norm, rate = self.updater.train_step(batches)
         last = progress.update == settings.max_updates
         log_is_due = progress.update % settings.log_every == 0 or last
         checkpoint_is_due = is_scheduled(progress.update, settings)
         if log_is_due or checkpoint_is_due:
-            self.updater.count()  # waits for the GPU, so that its work counts in ``seconds``
+            self.updater.finish_pending_step()  # waits for the GPU, so that ``seconds`` include its work
         seconds = time.perf_counter() - started
         progress.seconds += seconds
         progress.interval_seconds += seconds
@@ -242,14 +247,13 @@ class Trainer:
             release_memory()
         self._interrupt_if_asked()
         if checkpoint_is_due:
-            # Before a validation, too, so that a process that is killed during it loses no update.
+            # Also before a validation, so that a process that is killed during it loses no update.
             self._save()
         if progress.validation_due:
             self._validate()
 
     def _log(self, norm: torch.Tensor, rate: float) -> None:
-        """Record and show the means of the interval since the last log line, and begin a new interval. All workers have
-        to call this.
+        """Record and show the means since the last log line, and begin a new interval. All workers have to call this.
 
         If no update of the interval had a finite gradient, do nothing.
 
@@ -268,29 +272,29 @@ class Trainer:
         progress.interval_seconds = 0.0
 
     def _validate(self) -> None:
-        """Validate the current weights, and save a checkpoint of them. All workers have to call this.
+        """Validate the current weights, and save a checkpoint. All workers have to call this.
 
-        With ``training.start_share``, their mean with the initial weights is validated instead. The validated weights
-        are written to model.safetensors if they are the best so far.
+        With ``training.start_share``, the weights interpolated with the initial ones are validated. If the validated
+        weights are the best so far, they are written to model.safetensors.
         """
         progress = self.progress
-        with unsharded(self.updater.replica), self.blend.applied_to(self.model):
+        with unsharded(self.updater.replica), self.interpolation.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            score, chrf, loss = self.validator.decisive_scores(validation)
+            score, chrf, loss = self.validator.early_stopping_scores(validation)
             is_tie = score == progress.best_score
             best = progress.record_validation(score, chrf, loss)
             if self.workers.is_main and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
                 self.validator.show(validation, best, progress, self.monitor)
-            if is_tie and not self._has_reported_tie:
-                self._has_reported_tie = True
+            if is_tie and not self._has_logged_tie:
+                self._has_logged_tie = True
                 metric = self.config.training.metric
                 remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf"
                 logger.info(
-                    "training.metric=%s is %.2f as in the best validation: the higher chrF2, then the lower loss "
-                    "decides which is better, also for training.patience%s",
+                    "training.metric=%s is %.2f as in the best validation: higher chrF2, then lower loss decides "
+                    "which one is better, also for training.patience%s",
                     metric,
                     abs(score),
                     remedy if metric.endswith("bleu") and score == 0 else "",
@@ -311,12 +315,13 @@ class Trainer:
             self.progress.metrics_bytes = self.monitor.flush()
         with unsharded(self.updater.replica):
             if self.workers.is_main:
-                weights = self.blend.unblended(self.model)  # this may interrupt a validation with blended ones
+                # A signal can end a validation in which the model has interpolated weights.
+                weights = self.interpolation.trained_weights(self.model)
                 save_checkpoint(self.run, self.progress, weights, self.weights_metadata, optimizer)
         if self.workers.is_main:
             kept = list(scheduled_checkpoints(self.run, self.config.training))
             remove_checkpoints(self.run, kept_updates=kept[-self.config.training.keep_last :])
-        self.workers.barrier()  # without STEP_TIMEOUT: the main process's disk may be slow
+        self.workers.barrier()  # without STEP_TIMEOUT, because the disk of the main process may be slow
 
     def _interrupt_if_asked(self) -> None:
         """Save a checkpoint and raise Interrupted if any worker has received a signal. All workers have to call
@@ -331,18 +336,20 @@ class Trainer:
         )
 
     def finalize(self) -> None:
-        """Write the final weights, choose the attention for word alignment, fit the confidence, and translate and score
-        the test set. All workers have to call this, after ``fit``."""
+        """Write the final weights, choose the attention head for word alignment, fit the quality estimation, and
+        translate and score the test set. All workers have to call this, after ``fit``."""
         config, workers, progress = self.config, self.workers, self.progress
         with unsharded(self.updater.replica):
             averaged = 0
             if workers.is_main:
-                averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
+                averaged = write_weights(config, self.model, self.interpolation, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
             parts = self.data.corpus.split_by_direction()
             translators = self.validator.translators
-            confidence = fit_confidence([(translators[own], part.valid) for own, part in parts.items()], workers)
+            confidence = fit_confidence(
+                [(translators[direction], part.valid) for direction, part in parts.items()], workers
+            )
             for translator in translators.values():
                 translator.confidence.fitted = confidence or translator.confidence.fitted
             if workers.is_main:
@@ -353,6 +360,6 @@ class Trainer:
                 self._write_description(alignment, confidence)
             epochs = progress.epoch + progress.batch / self.batches.batches_in_epoch(progress.epoch)
             figures = {"epochs": epochs, "averaged_checkpoints": averaged or None}
-            tasks = [(translators[own], part.test) for own, part in parts.items()]
+            tasks = [(translators[direction], part.test) for direction, part in parts.items()]
             write_scores(config, tasks, workers, progress, figures)
             workers.barrier()

@@ -1,5 +1,5 @@
-"""Updates: their batches are prepared ahead, gradients are accumulated and clipped, and updates whose gradient is not
-finite are skipped."""
+"""Train steps: batches are prefetched, gradients accumulated and clipped, and updates with non-finite gradients
+skipped."""
 
 import logging
 from collections import deque
@@ -32,11 +32,11 @@ from mt.training.thread_parallel import ThreadParallel, part_count
 
 logger = logging.getLogger(__name__)
 
-UPDATES_AHEAD = 8
-"""Updates whose batches are prepared ahead. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
+PREFETCHED_UPDATES = 8
+"""Number of updates whose batches are prefetched. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
 
 MAX_AUTO_FEED_PROCESSES = 8
-"""For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
+"""Maximum of training.feed_processes=auto, enough for the fastest GPU. Each process takes about 200 MB of memory."""
 
 
 class UpdateBatches(NamedTuple):
@@ -56,20 +56,20 @@ class UpdateBatches(NamedTuple):
     """Target tokens of all workers, with padding."""
 
 
-def feed(
+def prefetch_updates(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Yield the batches of each update without end.
+    """Yield the batches of each update, without end.
 
-    A thread prepares them UPDATES_AHEAD updates ahead: it samples subwords, pads or packs, and pins memory for a GPU.
-    So the copy to the GPU overlaps with the computation.
+    A thread prepares them PREFETCHED_UPDATES updates in advance: it samples subwords, pads or packs, and pins memory,
+    so that copies to the GPU overlap with computation.
 
     Args:
         batches: The batches of this worker, by epoch.
-        epoch: The epoch to begin with.
+        epoch: The first epoch.
         batch: The number of batches of that epoch to skip.
         accumulate: Batches per update. They may span two epochs.
-        workers: All of them have to take as many items, because the counts of tokens are summed over them.
+        workers: All of them have to take equally many items, because the numbers of tokens are summed over them.
     """
 
     def single_batches() -> Iterator[tuple[int, int, Batch | PackedBatch]]:
@@ -82,17 +82,17 @@ def feed(
 
     def next_update() -> UpdateBatches:
         items = list(islice(stream, accumulate))
-        own = [item for _, _, item in items]
+        batches_of_worker = [item for _, _, item in items]
         names = "source_tokens", "target_tokens", "padded_tokens"
-        counts = workers.gather_objects([sum(getattr(item, name) for item in own) for name in names])
+        counts = workers.gather_objects([sum(getattr(item, name) for item in batches_of_worker) for name in names])
         if workers.device.type == "cuda":
-            own = [item.pin_memory() for item in own]
+            batches_of_worker = [item.pin_memory() for item in batches_of_worker]
         last_epoch, last_batch, _ = items[-1]
-        return UpdateBatches(own, last_epoch, last_batch, *map(sum, zip(*counts, strict=True)))
+        return UpdateBatches(batches_of_worker, last_epoch, last_batch, *map(sum, zip(*counts, strict=True)))
 
-    # The thread ends before the processes, because other workers may wait for its counts of tokens.
+    # The thread ends before the feed processes, because other workers may wait for its numbers of tokens.
     with closing(batches), ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
-        ahead = deque(worker.submit(next_update) for _ in range(UPDATES_AHEAD))
+        ahead = deque(worker.submit(next_update) for _ in range(PREFETCHED_UPDATES))
         while True:
             ready = ahead.popleft().result()
             ahead.append(worker.submit(next_update))
@@ -100,7 +100,7 @@ def feed(
 
 
 def feed_process_count(config: TrainConfig, workers: Workers) -> int:
-    """Return the number of processes that prepare the batches of each worker, as ``training.feed_processes`` says."""
+    """Return the number of processes that prepare the batches of each worker, after ``training.feed_processes``."""
     if not config.tokenizer.sampling and config.text.augmentation.is_off:
         return 0
     if config.training.feed_processes != "auto":
@@ -112,19 +112,19 @@ def feed_process_count(config: TrainConfig, workers: Workers) -> int:
     return max(1, min(MAX_AUTO_FEED_PROCESSES, cores if cores <= 2 else cores - 1))
 
 
-class _PendingUpdate(NamedTuple):
+class _PendingStep(NamedTuple):
     """An update that a GPU may still be computing."""
 
     number: int
     outcome: Callable[[], list[bool]]
-    """Waits for the GPU. Returns whether the gradient was finite, and whether the update counts as bad."""
+    """Waits for the GPU. Returns whether the gradient was finite, and whether the update was bad."""
     target_tokens: int
     padded_tokens: int
 
 
 @dataclass
 class Updater:
-    """Makes the updates of a run and counts them in its progress. The trainer of each worker holds one."""
+    """Makes the train steps of a run and counts them in its progress. The trainer of each worker holds one."""
 
     config: TrainConfig
     objective: Objective
@@ -134,11 +134,12 @@ class Updater:
     precision: torch.dtype
     """The number format of matrix products."""
     progress: Progress
-    """The progress of the run, which is updated."""
+    """The progress of the run. Each train step changes it."""
     packed_shape: PackedShape | None = None
     """The shape of packed batches; None for padded ones."""
 
     def __post_init__(self) -> None:
+        """Wrap the model for data parallelism, and create the optimizer and the step of the batches' kind."""
         settings, objective, workers, progress = self.config.training, self.objective, self.workers, self.progress
         precision, packed_shape = self.precision, self.packed_shape
         self.model = objective.model
@@ -156,23 +157,22 @@ class Updater:
         parts = part_count(objective, workers, precision)
         self.thread_parallel = ThreadParallel(objective, parts) if parts > 1 else None
         self.packed_step: PackedStep | None = None
-        """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
+        """Computes packed batches; None if batches are padded, or this machine cannot compute packed ones."""
         if packed_shape and is_packed:
             self.packed_step = PackedStep(
                 objective, self.optimizer, settings.clip_norm, workers, precision, packed_shape
             )
         elif packed_shape:
-            self._pad("they need a CUDA GPU with bf16, Triton and a C compiler")
+            self._use_padded_batches("they need a CUDA GPU with bf16, Triton and a C compiler")
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)
-        """This worker's share of ``progress.interval_loss``. It stays on the device, because reading it after each
-        update would make the GPU wait."""
-        self._pending: _PendingUpdate | None = None
+        """This worker's share of ``progress.interval_loss``, on the device: reading it after each step would make the
+        GPU wait."""
+        self._pending: _PendingStep | None = None
         self._has_warned_of_memory = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
-        elsewhere."""
+        """Restore the optimizer, GradScaler and the loss of the interval, but not the weights, from a checkpoint."""
         self.optimizer.load_state_tensors(read_tensors(checkpoint.folder / OPTIMIZER))
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_main else 0.0)
         if self.progress.scaler:
@@ -184,13 +184,13 @@ class Updater:
         Returns:
             The tensors of the optimizer by name on the main process, none on other workers.
         """
-        self.count()
+        self.finish_pending_step()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
         return self.optimizer.state_tensors()
 
-    def update(self, ready: UpdateBatches) -> tuple[Tensor, float]:
-        """Make one update on the mean loss per target token, and count it. If memory runs out, use halves of batches.
+    def train_step(self, step: UpdateBatches) -> tuple[Tensor, float]:
+        """Make one train step on the mean loss per target token. If memory runs out, divide the batches into halves.
 
         Returns:
             The norm of the gradient before clipping, a scalar on the device, and the learning rate.
@@ -198,55 +198,56 @@ class Updater:
         progress = self.progress
         self.model.train()
         if self.packed_step and not self.packed_step.is_prepared:
-            failure = self.packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
+            failure = self.packed_step.prepare(step.batches[0])  # type: ignore[arg-type]
             if self.workers.max_over_workers(1 if failure else None):
-                self._pad(failure or "another worker cannot use packed rows")
+                self._use_padded_batches(failure or "another worker cannot use packed rows")
             elif self.packed_step.deviations:
                 logger.info(
                     "packed batches: the loss differs by %.1g and the gradient by %.1g from those of padded batches",
                     *self.packed_step.deviations,
                 )
-        # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
+        # Dropout depends only on the seed, the update and the rank, so that a resumed run has the same masks.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
         rate = self.optimizer.set_learning_rate(progress.update + 1 - progress.schedule_start, progress.rate_reductions)
         if self.packed_step:
-            self.packed_step.update(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
+            self.packed_step.train_step(step.batches, step.target_tokens)  # type: ignore[arg-type]
             loss, norm = self.packed_step.loss, self.packed_step.norm
         else:
-            loss, norm = self._padded_update(ready)
+            loss, norm = self._padded_step(step)
         finite = norm.isfinite()
-        # In fp16, gradients overflow until GradScaler has reduced its scale. Such an update does not count as bad.
+        # In fp16, gradients overflow until GradScaler has reduced its scale. Such an update is not bad.
         bad = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
         self.scaler.update()
         self.optimizer.zero_grad()
         self.interval_loss += loss.where(finite, 0)
         progress.update += 1
-        progress.epoch, progress.batch = ready.epoch, ready.batch
-        progress.source_tokens += ready.source_tokens
-        progress.target_tokens += ready.target_tokens
-        # The only wait for the GPU in an update. It is for the previous update, while the GPU computes this one.
-        self.count()
+        progress.epoch, progress.batch = step.epoch, step.batch
+        progress.source_tokens += step.source_tokens
+        progress.target_tokens += step.target_tokens
+        # The only wait for the GPU: for the previous step, while the GPU computes this one.
+        self.finish_pending_step()
         outcome = copy_to_cpu_async(torch.stack([finite, bad]))
-        self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
+        self._pending = _PendingStep(progress.update, outcome, step.target_tokens, step.padded_tokens)
         return norm, rate
 
-    def _pad(self, reason: str) -> None:
+    def _use_padded_batches(self, reason: str) -> None:
         """Use padded batches instead of packed ones from now on, and log why. All workers have to call this."""
         logger.warning("training.batching=packed: its batches are padded on this machine, which is slower: %s", reason)
         self.packed_step = None
         self.replica = data_parallel(self.objective, self.workers, self.precision)
 
-    def _padded_update(self, ready: UpdateBatches) -> tuple[Tensor, Tensor]:
-        """Update the weights. Return the sum of this worker's losses, and the norm of the gradient before clipping."""
+    def _padded_step(self, step: UpdateBatches) -> tuple[Tensor, Tensor]:
+        """Update the weights on padded batches. Return the sum of this worker's losses, and the norm of the gradient
+        before clipping."""
         batches = [
             part.to(self.workers.device)
-            for batch in ready.batches
+            for batch in step.batches
             for part in (
                 batch.to_padded(self.config.training.batch_tokens) if isinstance(batch, PackedBatch) else [batch]
             )
         ]
-        while (loss := self._add_gradients(batches, ready.target_tokens)) is None:
+        while (loss := self._add_gradients(batches, step.target_tokens)) is None:
             self.optimizer.zero_grad()
             if self.workers.device.type == "cuda":
                 torch.cuda.empty_cache()
@@ -254,7 +255,7 @@ class Updater:
         for part in self.optimizer.parts:
             self.scaler.unscale_(part)
         norm = self.optimizer.clip_and_step(self.config.training.clip_norm)  # scaler.step would wait for the GPU
-        self.optimizer.exchange()
+        self.optimizer.broadcast_shares()
         return loss, norm
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> Tensor | None:
@@ -280,7 +281,7 @@ class Updater:
                     self.scaler.scale(loss * (self.workers.size / target_tokens)).backward()
                 total += loss.detach()
         except (RuntimeError, MemoryError) as error:
-            # Several workers cannot repeat a batch in halves, because the others would wait for its gradients.
+            # With several workers, a batch cannot be repeated in halves: the others would wait for its gradients.
             if not is_out_of_memory(error) or self.workers.size > 1 or max(len(batch.ids) for batch in batches) == 1:
                 raise
             if not self._has_warned_of_memory:
@@ -293,8 +294,8 @@ class Updater:
             return None
         return total
 
-    def count(self) -> None:
-        """Wait for the last update, and count it as good or bad. Do nothing if it is counted already.
+    def finish_pending_step(self) -> None:
+        """Wait for the last train step, and count it as good or bad. Do nothing if that has been done.
 
         Raises:
             RunError: training.max_bad_steps updates in a row were bad.

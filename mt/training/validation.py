@@ -1,5 +1,4 @@
-"""Validation during training, and the records of a run: progress bar, log, metrics.jsonl and TensorBoard, all with the
-same figures."""
+"""Validation during training, and the monitor of a run: progress bar, log, metrics.jsonl and TensorBoard."""
 
 import json
 import logging
@@ -27,8 +26,8 @@ from mt.distributed.workers import Workers
 from mt.metrics.metric import TextMetric
 from mt.metrics.registry import metrics_for
 from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
-from mt.training.advice import advice_on_collapse, log_advice
 from mt.training.checkpoint import Progress
+from mt.training.hints import collapse_hint, log_hints
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
 from mt.translation.results import SentenceAttention
@@ -41,15 +40,14 @@ TranslatedLines = list[tuple[str, str, str]]
 
 
 class Monitor:
-    """Records the figures of a run and shows its progress to the user. The main process opens one as a context
-    manager."""
+    """Records and shows the progress of a run. The main process opens one as a context manager."""
 
     def __init__(self, run: Path, progress: Progress, max_updates: int) -> None:
-        """Open metrics.jsonl and TensorBoard, and remove all records after the checkpoint.
+        """Open metrics.jsonl and TensorBoard, and remove the records after the checkpoint.
 
         Args:
             run: The run folder.
-            progress: The progress at the checkpoint that the run resumes from.
+            progress: The progress at the checkpoint to resume from.
             max_updates: The length of the run, for the progress bar.
         """
         self._metrics = (run / METRICS_LOG).open("ab")
@@ -72,18 +70,18 @@ class Monitor:
         self._metrics.close()
 
     def advance(self) -> None:
-        """Move the progress bar on by one update."""
+        """Advance the progress bar by one update."""
         self._bar.update()
 
     def record(self, split: str, update: int, values: dict[str, float | int]) -> None:
         """Write one line of metrics.jsonl, and one TensorBoard point for each value.
 
-        A value that is not finite is null in metrics.jsonl and has no point in TensorBoard.
+        A non-finite value is null in metrics.jsonl and has no point in TensorBoard.
 
         Args:
             split: train, valid or test.
             update: The number of updates done.
-            values: The figures by name.
+            values: The values by name.
         """
         finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
         self._metrics.write(json.dumps({"step": update, "split": split} | finite).encode() + b"\n")
@@ -92,7 +90,7 @@ class Monitor:
                 self._board.add_scalar(f"{split}/{name}", value, update)
 
     def record_training(self, progress: Progress, loss: float, learning_rate: float, gradient_norm: float) -> None:
-        """Record and show the figures of the interval that ends with the last update.
+        """Record and show the loss and speed of the interval that ends with the last update.
 
         Args:
             progress: The progress, with the sums of the interval.
@@ -117,7 +115,7 @@ class Monitor:
         self.show_training(progress.update, loss, speed)
 
     def show_training(self, update: int, loss: float, tokens_per_second: float) -> None:
-        """Show the figures beside the progress bar. Without a terminal, log them with the remaining time instead."""
+        """Show loss and speed beside the progress bar. Without a terminal, log them with the remaining time."""
         if not self._bar.disable:
             self._bar.set_postfix_str(f"loss {loss:.3f}, {tokens_per_second:,.0f} tokens/s")
             return
@@ -156,7 +154,7 @@ class Monitor:
             self._board.add_figure(f"cross-attention/layer_{layer}", figure, update)
 
     def flush(self) -> int:
-        """Write everything recorded so far to the disk. Return the length of metrics.jsonl in bytes."""
+        """Write all records to the disk. Return the length of metrics.jsonl in bytes."""
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
         self._board.flush()
@@ -167,15 +165,15 @@ class Validation(NamedTuple):
     """The results of one validation."""
 
     scores: dict[str, float]
-    """The loss (cross-entropy in nats per target token, without label smoothing) and the score of each metric by its
-    key. Those of named validation sets have keys such as ``news.bleu``; those of the first set have both keys. Those of
-    several directions have keys such as ``en-fr.bleu``; their mean has the key alone."""
+    """The loss (cross-entropy in nats per target token, without label smoothing) and the metrics' scores by key. Named
+    validation sets have keys such as ``news.bleu``, and the first set also has plain keys. Several directions have keys
+    such as ``en-fr.bleu``, and their means have plain keys."""
     lines: TranslatedLines
 
 
 @dataclass
 class Validator:
-    """Measures the loss of a model on all validation pairs, and scores on some of them. Each worker's trainer holds
+    """Measures the loss of a model on all validation pairs, and scores on a sample of them. Each worker's trainer holds
     one."""
 
     objective: Objective
@@ -184,7 +182,7 @@ class Validator:
     workers: Workers
     precision: torch.dtype
     has_warned: bool = False
-    """Whether a collapse was logged, which is said once."""
+    """Whether the hint on collapse was logged, which happens only once."""
 
     def __post_init__(self) -> None:
         self.translators = {
@@ -196,16 +194,17 @@ class Validator:
         self.metrics = self._metrics(self.config.data.target_language)
 
     def _metrics(self, language: str) -> dict[str, TextMetric]:
-        decisive = self.config.training.metric.rpartition(".")[2]
+        early_stopping_metric = self.config.training.metric.rpartition(".")[2]
         metrics = metrics_for(language)
-        return {key: metric for key, metric in metrics.items() if metric.in_validation or key == decisive}
+        return {key: metric for key, metric in metrics.items() if metric.in_validation or key == early_stopping_metric}
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
-        """Measure the current weights: the loss, and the scores of greedy translations. All workers have to call this.
+        """Measure the loss of the current weights, and the scores of greedy translations. All workers have to call
+        this.
 
         Args:
-            check_signals: Called after the loss. A single worker also calls it after each batch, but several do not,
-                because they may have different numbers of batches. It raises an exception to stop.
+            check_signals: Raises an exception to stop. It is called after the loss. A single worker also calls it after
+                each batch; several workers do not, because they may have different numbers of batches.
         """
         after_batch = check_signals if self.workers.size == 1 else None
         by_prefix: dict[str, dict[str, float]] = {}
@@ -213,28 +212,29 @@ class Validator:
         for direction, part in self.data.corpus.split_by_direction().items():
             translator, metrics = self.translators[direction], self._metrics(direction.target)
             for prefix, set_pairs in part.validation_sets().items():
-                own = {"loss": self._loss(self.data.valid[prefix], after_batch)}
+                scores = {"loss": self._loss(self.data.valid[prefix], after_batch)}
                 check_signals()
                 pairs = evenly_spaced_pairs(
                     set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid))
                 )
                 sources, references = list(pairs["source"]), list(pairs["target"])
                 hypotheses = translate_together(translator, sources, self.workers, after_batch, greedy=True)
-                own |= {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
-                by_prefix[prefix] = own
+                scores |= {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
+                by_prefix[prefix] = scores
                 lines += zip(sources, references, hypotheses, strict=True)
         sets = list(by_prefix.values())
-        scores = sets[0] if len(self.translators) == 1 else {key: mean(own[key] for own in sets) for key in sets[0]}
-        prefixed = {prefix + key: value for prefix, own in by_prefix.items() for key, value in own.items()}
-        return Validation(scores | prefixed, lines)
+        means = sets[0] if len(self.translators) == 1 else {key: mean(s[key] for s in sets) for key in sets[0]}
+        prefixed = {prefix + key: value for prefix, scores in by_prefix.items() for key, value in scores.items()}
+        return Validation(means | prefixed, lines)
 
-    def decisive_scores(self, validation: Validation) -> tuple[float, float, float]:
-        """Return the score of ``training.metric``, and chrF2 and loss of the same set, which decide if it is equal.
+    def early_stopping_scores(self, validation: Validation) -> tuple[float, float, float]:
+        """Return the score of the early-stopping metric (``training.metric``), and chrF2 and loss of the same set for
+        ties.
 
-        The score is the higher the better: TER and the loss change their sign.
+        Higher scores are better: TER and the loss are negated.
         """
         name, dot, key = self.config.training.metric.rpartition(".")
-        score, chrf, loss = (validation.scores[f"{name}{dot}{own}"] for own in (key, "chrf", "loss"))
+        score, chrf, loss = (validation.scores[f"{name}{dot}{part}"] for part in (key, "chrf", "loss"))
         return score if key != "loss" and self.metrics[key].higher_is_better else -score, chrf, loss
 
     @torch.inference_mode()
@@ -275,9 +275,9 @@ class Validator:
                 "  (best)" if best else "",
             )
         _, references, hypotheses = zip(*validation.lines, strict=True)
-        advice = advice_on_collapse(hypotheses, references, self.metrics["chrf"])
-        if advice and not self.has_warned:
-            log_advice(advice)
+        hint = collapse_hint(hypotheses, references, self.metrics["chrf"])
+        if hint and not self.has_warned:
+            log_hints(hint)
             self.has_warned = True
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
         monitor.record("valid", progress.update, position | scores)
@@ -296,7 +296,8 @@ def translate_together(
     after_batch: Callable[[], None] | None = None,
     greedy: bool = False,
 ) -> list[str]:
-    """Translate lines with all workers, a share each. Every worker returns all translations, in the order of ``lines``.
+    """Translate lines with all workers, one share each. Every worker returns all translations, in the order of
+    ``lines``.
 
     Args:
         translator: The translator of this worker.
@@ -305,6 +306,6 @@ def translate_together(
         after_batch: Called after each batch.
         greedy: Whether to use greedy search instead of the translator's decoding settings.
     """
-    own, numbers = workers.share(lines), workers.share(range(len(lines)))
+    share, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
-    return workers.gather(translator.translate(own, numbers, report, greedy=greedy))
+    return workers.gather(translator.translate(share, numbers, report, greedy=greedy))

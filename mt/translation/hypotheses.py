@@ -207,7 +207,7 @@ class SearchState:
         self._limits = hypothesis_limits(model, source, config)  # (B,)
         self._before_step = before_step
         self._constraints = list(constraints)  # of each unfinished sentence; empty if no sentence has any
-        self._state = model.start(model.encode(source))
+        self._state = model.init_state(model.encode(source))
         self._hypotheses_per_sentence = 1  # K
         self._step = 0
         self._shortest_limit = int(self._limits.min())
@@ -222,7 +222,7 @@ class SearchState:
         that every hypothesis ends with EOS.
         """
         self._before_step()
-        features, self._state = self._model.advance(tokens[:, -1], self._state)
+        features, self._state = self._model.decode_step(tokens[:, -1], self._state)
         log_p = self._model.log_probabilities(features)
         for token in self._model.suppressed_tokens:
             log_p[:, token] = -torch.inf

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, Terms, TextLayerConfig
 from mt.core.errors import InputError, damaged_file, format_value, wrong_keys
 from mt.core.language import AskedDirection, Direction, choose_direction
-from mt.models.build import build_model, build_shapes
+from mt.models.build import build_meta_model, build_model
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import ModelDescription
@@ -124,7 +124,7 @@ def open_model(path: str | Path) -> TrainedModel:
             spelling[direction] = words
     terms = folder.read_terms()
     # A corrupted description may have any sizes, so memory is allocated only after the weights have confirmed them.
-    shapes = weight_shapes(build_shapes(description.model, tokenizers))
+    shapes = weight_shapes(build_meta_model(description.model, tokenizers))
     weights = folder.read_weights(description.model, shapes)
     model = build_model(description.model, tokenizers)
     copy_weights(weights, model)
@@ -178,7 +178,7 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
         InputError: The weights are corrupted, or do not fit the model's architecture.
     """
     base = read_tokenizers(path)
-    weights = open_folder(path).read_weights(config, weight_shapes(build_shapes(config, base)))
+    weights = open_folder(path).read_weights(config, weight_shapes(build_meta_model(config, base)))
     for name, (size, *_) in weight_shapes(model).items():
         old, side = weights[name], "source" if name.startswith("encoder") else "target"
         if new_tokens := getattr(tokenizers, side).subwords(range(len(old), size)):

@@ -154,7 +154,7 @@ class TransformersModel(Seq2Seq):
         if recorder:
             weights = output.cross_attentions[-2:][0]  # the layer before the last aligns best (Garg et al. 2019)
             weights[..., : len(self.tokenizers.source.prefix)] = 0
-            recorder.keep(weights, weights.log())
+            recorder.record(weights, weights.log())
         return output.logits
 
     def log_probabilities(self, features: Tensor) -> Tensor:

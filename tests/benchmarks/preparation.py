@@ -12,7 +12,7 @@ from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import read_config
-from mt.training.preparation import drop_long, encode_pairs
+from mt.training.preparation import drop_long_pairs, encode_pairs
 from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 
@@ -43,7 +43,7 @@ def write_inputs(folder: Path, batches: int) -> float:
     trained = open_model(folder / "run")
     layer = trained.text_layer(KeptConfig(), next(iter(trained.description.layers)))
     corpus = load_corpus(config.data)
-    pairs = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
+    pairs = drop_long_pairs(encode_pairs(corpus.train, layer), config.data.max_length)
     settings = BatchSettings(config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)
     training = TrainingBatches(pairs, [layer], settings, Workers(torch.device("cpu")))
     first = [(batch.source, batch.target) for batch in islice(training.epoch(0), batches)]

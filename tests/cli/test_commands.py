@@ -133,7 +133,7 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
             ["data.train=[missing.xx,train.yy]", "data.test=[test.xx,runs]"],
             b"data.train: missing.xx: no such file; correct the path\ndata.test: runs: a folder; name its files\n",
         ),
-        (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
+        (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be created: Not a directory"),
         (["training.init_from=nowhere"], b"training.init_from=nowhere: no such folder or file"),
         (["data.max_length=1"], b"data.max_length"),
     ],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import VisibleFormatter, visible
-from mt.training.command import _log_file
+from mt.training.command import _log_to_file
 
 
 @given(st.text())
@@ -39,6 +39,6 @@ def test_a_message_keeps_its_lines_and_shows_what_it_quotes():
 
 
 def test_the_log_of_a_run_shows_and_does_not_obey(tmp_path):
-    with _log_file(tmp_path / "train.log"):
+    with _log_to_file(tmp_path / "train.log"):
         logging.getLogger("mt.anything").warning("pair 7 of %s: %s", "a\x1b[31m.txt", "\x1b[2Jba")
     assert (tmp_path / "train.log").read_text().endswith("WARNING pair 7 of a\\x1b[31m.txt: \\x1b[2Jba\n")

@@ -157,7 +157,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
         mock.patch.multiple(
             "mt.training.command", Results=dict, read_results=lambda run: {}
         ),  # as nothing delivers any
-        mock.patch("mt.training.command.advice_on_size", lambda *_: None),
+        mock.patch("mt.training.command.model_size_hint", lambda *_: None),
         mock.patch("mt.training.command.memory_bytes", lambda device: MEMORY),
     ):
         train(config.model_copy(update={"training": config.training.model_copy(update=short)}))

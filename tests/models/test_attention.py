@@ -10,7 +10,6 @@ from mt.models.attention import (
     AdditiveAttention,
     DotAttention,
     MultiHeadAttention,
-    mask_bias,
     record_attention,
     scaled_dot_product_attention,
 )
@@ -30,19 +29,8 @@ def _queries_keys_values(sentences=3, heads=2, targets=5, sources=7, width=4):
     )
 
 
-def test_additive_attention_over_ten_equal_keys():
-    attention = AdditiveAttention(4, 4, 6)
-    query, keys = torch.randn(2, 1, 4), attention.key(torch.ones(2, 10, 4))
-    values = torch.arange(10.0)[None, :, None].expand(2, 10, 4)
-    mask = torch.arange(10)[None, None] < torch.tensor([2, 6])[:, None, None]
-    context, weights, _ = attention(query, keys, values, mask_bias(mask, torch.float32))
-    assert torch.allclose(weights[0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
-    assert torch.allclose(weights[1, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
-    assert torch.allclose(context[:, 0, 0], torch.tensor([0.5, 2.5]))
-
-
 @pytest.mark.parametrize("kind", [AdditiveAttention, DotAttention])
-def test_single_head_scores_written_as_loops(kind):
+def test_single_head_scores_equal_formula(kind):
     attention = kind(3, 5, 4)
     queries, features = torch.randn(2, 3, 3), torch.randn(2, 7, 5)
     scores = attention.scores(queries, attention.key(features))
@@ -52,7 +40,7 @@ def test_single_head_scores_written_as_loops(kind):
         assert torch.isclose(scores[b, k, s], expected, atol=1e-6)
 
 
-def test_explicit_path_equals_the_fused_one_also_where_nothing_may_be_seen():
+def test_scaled_dot_product_attention_equals_fused_kernel():
     query, key, value = _queries_keys_values()
     mask = torch.rand(3, 1, 5, 7) < 0.6
     mask[1, :, 2] = False  # fully masked
@@ -65,7 +53,7 @@ def test_explicit_path_equals_the_fused_one_also_where_nothing_may_be_seen():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
+def test_multi_head_attention_equals_pytorch(training):
     ours = MultiHeadAttention(width=12, heads=3).train(training)
     theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True).train(training)
     copy_attention(ours, theirs)
@@ -81,7 +69,7 @@ def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
     assert torch.allclose(seen.scores.softmax(dim=-1), expected_weights, atol=1e-6)
 
 
-def test_nothing_is_recorded_outside_the_context():
+def test_record_attention_ends_with_its_context():
     attention = MultiHeadAttention(width=8, heads=2)
     x = torch.randn(1, 3, 8)
     with record_attention(attention) as maps:

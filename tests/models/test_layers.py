@@ -38,7 +38,7 @@ INPUTS = {
 @pytest.mark.parametrize("x", INPUTS.values(), ids=INPUTS)
 @pytest.mark.parametrize("outputs", [1, 16, 1000])
 @pytest.mark.parametrize("bias", [True, False])
-def test_values_and_gradients_are_those_of_the_formula(library, x, outputs, bias):
+def test_linear_equals_pytorch(library, x, outputs, bias):
     layer = Linear(24, outputs, bias=bias)
     x = x.detach().requires_grad_()
     factors = torch.randn(*x.shape[:-1], outputs)
@@ -58,21 +58,21 @@ def test_values_and_gradients_are_those_of_the_formula(library, x, outputs, bias
         assert torch.allclose(ours.grad.double(), theirs.grad, atol=1e-4)
 
 
-def test_a_weight_may_lie_in_memory_as_it_likes(library):
+def test_linear_accepts_any_weight_strides(library):
     x = torch.randn(7, 24)
     for weight in (torch.randn(24, 16).t(), _rows_far_apart(16, 24), torch.randn(48, 16).t()[:, ::2]):
         assert torch.allclose(linear(x, weight).double(), x.double() @ weight.double().t(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(24, 500), (500, 24)])
-def test_the_weights_gradient_whichever_side_is_wider(library, inputs, outputs):
+def test_add_weight_gradient(library, inputs, outputs):
     gradient, x = torch.randn(1200, outputs), torch.randn(1200, inputs)
     total = torch.ones(outputs, inputs)
     expected = 1 + gradient.double().t() @ x.double()
     assert torch.allclose(add_weight_gradient(total, gradient, x).double(), expected, atol=1e-3)
 
 
-def test_gradients_come_for_what_wants_them_alone(library):
+def test_linear_computes_only_needed_gradients(library):
     layer, x = Linear(24, 16), torch.randn(7, 24)
     layer.bias.requires_grad_(False)
     layer(x).sum().backward()
@@ -83,7 +83,7 @@ def test_gradients_come_for_what_wants_them_alone(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES[1:], indirect=True)
-def test_a_second_derivative_is_refused_rather_than_wrong(library):
+def test_onednn_linear_refuses_second_derivative(library):
     x = torch.randn(7, 24, requires_grad=True)
     (gradient,) = torch.autograd.grad(Linear(24, 16)(x).pow(2).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -91,7 +91,7 @@ def test_a_second_derivative_is_refused_rather_than_wrong(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES[1:], indirect=True)
-def test_what_is_compiled_is_left_to_the_compiler(library):
+def test_compiled_linear_is_plain_linear(library):
     found = []
 
     def note(graph, inputs):
@@ -105,7 +105,7 @@ def test_what_is_compiled_is_left_to_the_compiler(library):
     assert len(found) == 1 and "linear" in found[0]
 
 
-def test_small_products_are_left_to_mkl(monkeypatch):
+def test_small_products_use_mkl(monkeypatch):
     monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
     called = []
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda x, *rest: called.append(x.shape) or x[:, :256])
@@ -116,7 +116,7 @@ def test_small_products_are_left_to_mkl(monkeypatch):
     assert called == [(32, 256)]
 
 
-def test_under_autocast_and_in_double_it_is_pytorchs(library):
+def test_linear_under_autocast_and_in_double(library):
     layer, x = Linear(24, 16), torch.randn(7, 24)
     plain = nn.Linear(24, 16)
     plain.load_state_dict(layer.state_dict())
@@ -136,7 +136,7 @@ def test_under_autocast_and_in_double_it_is_pytorchs(library):
         (None, "AVX512", False),
     ],
 )
-def test_mkl_is_slow_on_amds_avx512(monkeypatch, tmp_path, cpu_info, capability, slow):
+def test_mkl_is_slow_on_amd_avx512(monkeypatch, tmp_path, cpu_info, capability, slow):
     if cpu_info is not None:
         (tmp_path / "cpuinfo").write_text(cpu_info)
     monkeypatch.setattr(device, "CPU_INFO", tmp_path / "cpuinfo")
@@ -145,7 +145,7 @@ def test_mkl_is_slow_on_amds_avx512(monkeypatch, tmp_path, cpu_info, capability,
     assert device.mkl_is_slow.__wrapped__() == slow
 
 
-def test_share_and_scale():
+def test_dropout_share_and_scale():
     torch.manual_seed(1)
     dropped = Dropout(0.3)(torch.ones(1000, 1001))
     kept = dropped != 0
@@ -157,14 +157,14 @@ def test_share_and_scale():
     assert abs(both - (round(0.3 * 256) / 256) ** 2) < 0.002
 
 
-def test_the_gradient_passes_where_the_value_did():
+def test_dropout_gradient_has_same_mask():
     x = torch.randn(7, 9, requires_grad=True)
     y = Dropout(0.5)(x)
     y.sum().backward()
     assert torch.allclose(x.grad, (y / x).detach())
 
 
-def test_same_seed_same_mask_and_a_new_one_each_call():
+def test_dropout_mask_depends_on_seed():
     layer, x = Dropout(0.5), torch.ones(64)
     torch.manual_seed(3)
     first, second = layer(x), layer(x)
@@ -173,7 +173,7 @@ def test_same_seed_same_mask_and_a_new_one_each_call():
     assert not torch.equal(first, second)
 
 
-def test_nothing_happens_outside_training():
+def test_dropout_is_identity_in_evaluation():
     x = torch.randn(5, 5)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0)(x) is x
@@ -181,7 +181,7 @@ def test_nothing_happens_outside_training():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.9])
-def test_with_a_relu_it_is_dropout_and_a_relu(probability, dtype):
+def test_relu_dropout_equals_dropout_and_relu(probability, dtype):
     x = (torch.randn(50, 60) * 1e30).to(dtype)
     results = []
     for of in (ReluDropout(probability), lambda x: Dropout(probability)(x).relu()):
@@ -197,13 +197,13 @@ def test_with_a_relu_it_is_dropout_and_a_relu(probability, dtype):
     assert torch.allclose(gradient, expected_gradient, rtol=rounding)
 
 
-def test_with_a_relu_nothing_but_the_result_is_kept_for_the_backward_pass():
+def test_relu_dropout_saves_only_its_result():
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
         y = ReluDropout(0.1)(torch.randn(5, 6, requires_grad=True) * 1)
     assert [x.data_ptr() for x in kept] == [y.data_ptr()]
 
 
-def test_with_a_relu_outside_training_it_is_a_relu():
+def test_relu_dropout_is_relu_in_evaluation():
     x = torch.randn(5, 5)
     assert torch.equal(ReluDropout(0.5).eval()(x.clone()), x.relu())

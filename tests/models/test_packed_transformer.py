@@ -47,7 +47,7 @@ def _expected(q, kv, lengths, causal):
 
 
 @pytest.mark.parametrize(("heads", "width", "causal"), [(2, 16, False), (3, 24, True)])
-def test_each_sentence_attends_to_itself_alone(heads, width, causal):
+def test_packed_attention_equals_attention_per_sentence(heads, width, causal):
     lengths = [(queries, queries if causal else keys) for queries, keys in LENGTHS]
     q, wide, q_offsets, k_offsets = _inputs(heads, width, lengths)
     longest = max(map(max, lengths))
@@ -61,7 +61,7 @@ def test_each_sentence_attends_to_itself_alone(heads, width, causal):
 
 
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
-def test_tritons_kernels_in_its_interpreter():
+def test_triton_kernels_in_interpreter():
     """The tests of this file once more, in a process in which Triton interprets its kernels."""
     pytest.importorskip("triton")
     environment = os.environ | {"TRITON_INTERPRET": "1"}
@@ -72,7 +72,7 @@ def test_tritons_kernels_in_its_interpreter():
 
 @pytest.mark.skipif(INTERPRETED, reason="the interpreter compiles nothing")
 @pytest.mark.parametrize("architecture", [80, 90])
-def test_the_kernels_compile_for_cards_that_are_not_here(architecture):
+def test_triton_kernels_compile_for_other_gpus(architecture):
     pytest.importorskip("triton")
     import triton
     from triton.backends.compiler import GPUTarget

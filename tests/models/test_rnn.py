@@ -26,7 +26,7 @@ def _model(**changes):
     return RNNAttention(config, VOCABULARY, VOCABULARY, joint_vocabulary=True)
 
 
-def test_a_bidirectional_layer_equals_pytorchs_on_packed_sentences():
+def test_bidirectional_lstm_equals_pytorch():
     ours = BidirectionalLSTM(5, HIDDEN)
     theirs = nn.LSTM(5, HIDDEN // 2, batch_first=True, bidirectional=True)
     with torch.no_grad():
@@ -43,7 +43,7 @@ def test_a_bidirectional_layer_equals_pytorchs_on_packed_sentences():
     assert torch.allclose(actual[real], expected[real], atol=1e-6)
 
 
-def test_a_cell_equals_pytorchs():
+def test_lstm_cell_equals_pytorch():
     ours, theirs = LSTMCell(5, HIDDEN, bias=True), nn.LSTMCell(5, HIDDEN)
     with torch.no_grad():
         theirs.weight_ih.copy_(ours.gates.weight[:, :5])
@@ -55,7 +55,7 @@ def test_a_cell_equals_pytorchs():
     assert torch.allclose(torch.stack(after), torch.stack(theirs(x, (hidden, cell))), atol=1e-6)
 
 
-def test_the_decoder_written_out():
+def test_rnn_decoder_equals_formulas():
     """Sentence by sentence and step by step: sᵢ from yᵢ₋₁, cᵢ and sᵢ₋₁; cᵢ from sᵢ₋₁ and all of the memory."""
     model = _model()
     decoder = model.decoder
@@ -83,7 +83,7 @@ def test_the_decoder_written_out():
             assert torch.allclose(actual[row, t], expected, atol=1e-5)
 
 
-def test_residuals_go_round_all_layers_but_the_first():
+def test_rnn_residual_connections_skip_first_layer():
     plain, residual = _model(decoder_layers=2, residual=False), _model(decoder_layers=2)
     residual.load_state_dict(plain.state_dict())
     with torch.no_grad():  # the second layer's gate for reading shut: it says nothing
@@ -96,7 +96,7 @@ def test_residuals_go_round_all_layers_but_the_first():
     assert not torch.allclose(passing, passing[:1, :1].expand_as(passing), atol=1e-2)
 
 
-def test_the_forget_gates_start_open():
+def test_forget_gate_biases_are_one():
     model = _model(decoder_layers=2)
     lstm = model.encoder.layers[0].forward_lstm
     for bias in (lstm.bias_ih_l0, model.decoder.from_embedding.bias, model.decoder.layers[1].gates.bias):
@@ -105,7 +105,7 @@ def test_the_forget_gates_start_open():
 
 
 @pytest.mark.parametrize("is_variational", [True, False])
-def test_variational_dropout_has_one_mask_for_all_positions(is_variational):
+def test_variational_dropout_shares_mask_across_positions(is_variational):
     model = _model(dropout=0.5, variational_dropout=is_variational, decoder_layers=2).train()
     masks = []
     model.decoder.dropout.register_forward_hook(lambda module, inputs, output: masks.append(output != 0))
@@ -117,7 +117,7 @@ def test_variational_dropout_has_one_mask_for_all_positions(is_variational):
         assert 0.2 < mask.float().mean() < 0.8
 
 
-def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
+def test_dropout_between_rnn_decoder_layers():
     model = _model(dropout=0.5, decoder_layers=2)
     read = []
     model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: read.append(inputs[0]))
@@ -128,7 +128,7 @@ def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
         assert bool((torch.stack(read) == 0).any()) == dropped
 
 
-def test_encoder_layers_hand_on_their_sum_normalized():
+def test_rnn_encoder_normalizes_residual_sums():
     model = _model(encoder_layers=2, layer_norm=True)
     layers = []
     for layer in model.encoder.layers:
@@ -139,7 +139,7 @@ def test_encoder_layers_hand_on_their_sum_normalized():
     assert torch.allclose(features, nn.functional.layer_norm(between + second, (HIDDEN,)), atol=1e-5)
 
 
-def test_gates_start_orthogonal_one_by_one():
+def test_recurrent_gate_weights_are_orthogonal():
     model = _model()
     recurrent = [model.encoder.layers[0].forward_lstm.weight_hh_l0, model.decoder.layers[0].gates.weight[:, HIDDEN:]]
     for weight in recurrent:
@@ -147,7 +147,7 @@ def test_gates_start_orthogonal_one_by_one():
             assert torch.allclose(gate.T @ gate, torch.eye(gate.shape[1]), atol=1e-5)
 
 
-def test_the_query_is_the_top_layers_state_before():
+def test_attention_query_is_previous_top_state():
     model = _model(decoder_layers=2).eval()
     queries, tops = [], []
     model.decoder.cross_attention.register_forward_hook(lambda module, inputs, output: queries.append(inputs[0][:, 0]))
@@ -155,5 +155,5 @@ def test_the_query_is_the_top_layers_state_before():
     batch = three_pairs()
     memory = model.encode(batch.source)
     model.decode(memory, batch.target_input)
-    expected = [model.start(memory).own[1][0], *tops[:-1]]
+    expected = [model.init_state(memory).layer_states[1][0], *tops[:-1]]
     assert all(torch.equal(query, state) for query, state in zip(queries, expected, strict=True))

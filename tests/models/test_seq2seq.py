@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mt.data.batching.batch import collate
-from mt.models.build import build_model, build_shapes
+from mt.models.build import build_meta_model, build_model
 from mt.models.embedding import TokenEmbedding
 from mt.tokenizer.tokenizer import BOS
 from tests import toy
@@ -44,7 +44,7 @@ def model(request):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_no_output_depends_on_later_targets(model, training):
+def test_decoder_is_causal(model, training):
     model.train(training)
     batch = three_pairs()
     embedded = []
@@ -61,7 +61,7 @@ def test_no_output_depends_on_later_targets(model, training):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_padding_changes_nothing(model, training):
+def test_padding_does_not_change_logits(model, training):
     model.train(training)
     together = three_pairs()
     logits = model.project(decoded(model, together))
@@ -71,27 +71,27 @@ def test_padding_changes_nothing(model, training):
         assert torch.allclose(logits[row, : len(target) + 1], expected[0], atol=1e-5)
 
 
-def test_step_by_step_equals_teacher_forcing(model):
+def test_decode_step_equals_teacher_forcing(model):
     model.eval()
     batch = three_pairs()
     memory = model.encode(batch.source)
     expected = model.decode(memory, batch.target_input)
-    state = model.start(memory)
+    state = model.init_state(memory)
     for t in range(batch.target_input.shape[1]):
-        features, state = model.advance(batch.target_input[:, t], state)
+        features, state = model.decode_step(batch.target_input[:, t], state)
         assert torch.allclose(features, expected[:, t], atol=1e-5)
 
 
-def test_selected_rows_go_on_as_themselves(model):
+def test_state_select_keeps_hypotheses(model):
     model.eval()
     source = three_pairs().source
     # Two beams each for sentences 2 and 0 (sentence 1 is finished), then the beams of the first change places.
-    state = model.start(model.encode(source))
-    _, state = model.advance(torch.full((3,), BOS), state)
+    state = model.init_state(model.encode(source))
+    _, state = model.decode_step(torch.full((3,), BOS), state)
     state = state.select(torch.tensor([[2, 2], [0, 0]]))
-    _, state = model.advance(torch.tensor([20, 21, 22, 23]), state)
+    _, state = model.decode_step(torch.tensor([20, 21, 22, 23]), state)
     state = state.select(torch.tensor([[1, 0], [2, 3]]))
-    features, _ = model.advance(torch.tensor([24, 25, 26, 27]), state)
+    features, _ = model.decode_step(torch.tensor([24, 25, 26, 27]), state)
     for row, (sentence, prefix) in enumerate([(2, [21, 24]), (2, [20, 25]), (0, [22, 26]), (0, [23, 27])]):
         alone = model.encode(source[[sentence]])
         expected = model.decode(alone, torch.tensor([[BOS, *prefix]]))[0, -1]
@@ -102,7 +102,7 @@ def test_selected_rows_go_on_as_themselves(model):
 @pytest.mark.parametrize(
     ("tied", "joint", "matrices"), [(True, True, 1), (True, False, 2), (False, True, 3), (False, False, 3)]
 )
-def test_embeddings_are_tied_as_the_config_says(values, tied, joint, matrices):
+def test_tie_embeddings(values, tied, joint, matrices):
     model = _build(values | {"tie_embeddings": tied}, joint)
     looked_up = [part.weight for part in model.modules() if isinstance(part, TokenEmbedding)]
     assert len({id(weight) for weight in [*looked_up, model.output_weight]}) == matrices
@@ -121,12 +121,12 @@ def test_every_weight_gets_a_gradient(values):
     ("architecture", "changes"),
     [("transformer", {}), ("transformer", {"positions": "learned"}), ("transformer", {"norm": "post"}), ("rnn", {})],
 )
-def test_shapes_are_those_of_the_model(tmp_path, architecture, changes):
+def test_build_meta_model_has_shapes_of_model(tmp_path, architecture, changes):
     config = toy.config(tmp_path, architecture=architecture, model=changes).model
     source, target = SimpleNamespace(vocabulary_size=50), SimpleNamespace(vocabulary_size=40)
     tokenizers = SimpleNamespace(source=source, target=target, joint=False)
     random_state = torch.get_rng_state()
-    shapes = build_shapes(config, tokenizers)
+    shapes = build_meta_model(config, tokenizers)
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(parameter.is_meta for parameter in shapes.parameters())
     model = build_model(config, tokenizers)
@@ -137,7 +137,7 @@ def test_shapes_are_those_of_the_model(tmp_path, architecture, changes):
     }
 
 
-def test_translating_imports_neither_the_compiler_nor_what_reads_corpora():
+def test_translating_does_not_import_compiler_or_datasets():
     """Each takes longer to import than to read a small model and translate with it."""
     runs = [str(PROJECT / "tests/releases/1.0.0" / name) for name in ("transformer", "rnn")]
     script = (

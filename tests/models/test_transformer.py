@@ -32,7 +32,7 @@ def _copy_feed_forward(ours, theirs):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_encoder_and_decoder_equal_pytorchs_with_the_same_weights(norm, activation, training):
+def test_transformer_equals_pytorch(norm, activation, training):
     config = _config(norm=norm, activation=activation)
     ours = _model(norm=norm, activation=activation).train(training)
     theirs = nn.Transformer(
@@ -81,7 +81,7 @@ def test_encoder_and_decoder_equal_pytorchs_with_the_same_weights(norm, activati
     assert torch.allclose(actual, expected, atol=2e-5)
 
 
-def test_positions_follow_the_papers_formula():
+def test_sinusoidal_positions_equal_formula():
     table = sinusoidal_positions(50, 8)
     for position in (0, 1, 7, 49):
         for i in range(4):
@@ -90,20 +90,20 @@ def test_positions_follow_the_papers_formula():
             assert torch.isclose(table[position, 2 * i + 1], angle.cos(), atol=1e-6)
 
 
-def test_sinusoidal_positions_grow_with_the_sentence():
+def test_sinusoidal_positions_grow_with_sentence():
     model = _model().eval()
     long = collate([[5] * 700], [[6] * 700])
     assert decoded(model, long).isfinite().all()
 
 
-def test_learned_positions_end():
+def test_learned_positions_have_maximum_length():
     model = _model(positions="learned", max_positions=8)
     assert model.max_length == 8
     with pytest.raises(IndexError, match="9 positions, but model.max_positions=8"):
         model.encode(torch.full((1, 9), EOS))
 
 
-def test_dropout_is_on_every_branch():
+def test_transformer_dropout_is_on_every_sublayer():
     """One that drops all leaves of a pre-norm layer the way around its sublayers."""
 
     class DropsAll(torch.nn.Module):

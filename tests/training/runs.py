@@ -1,4 +1,4 @@
-"""What the tests of whole runs share: their only worker, what a run has written, and a way to stop it."""
+"""Helpers of the tests of whole runs: a single worker, readers of records, and a way to stop a run."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def read_lines(run):
 
 
 def read_metrics(run):
-    """What is reproducible of metrics.jsonl: all but times."""
+    """Return the reproducible part of metrics.jsonl, without times."""
     times = ("seconds", "target_tokens_per_second")
     return [{name: value for name, value in line.items() if name not in times} for line in read_lines(run)]
 
@@ -34,7 +34,7 @@ def read_validations(run):
 
 
 def has_weights_of(config, other_config):
-    """Whether two runs have the same weights, bit for bit."""
+    """Return whether two runs have the same weights, bit for bit."""
     one, other = ((each.folder / "model.safetensors").read_bytes() for each in (config, other_config))
     return one == other
 
@@ -44,15 +44,16 @@ def read_results(config):
 
 
 def make_trainer(config, checkpoint=None, data=None):
-    """The trainer of a run in this process, with its folder."""
+    """Create the folder and the trainer of a run in this process."""
     config.folder.mkdir(parents=True, exist_ok=True)
     data = data or toy.prepared(config, config.folder if checkpoint else None)
     return Trainer(Resolved(config), data, ALONE, checkpoint)
 
 
 def train_until(config, *updates):
-    """Train a run that gets a SIGTERM at the end of each of these updates, and goes on after all but the last one."""
-    real_update = Updater.update
+    """Train a run that gets a SIGTERM at the end of each of these updates, and resume it after all except the last
+    one."""
+    real_update = Updater.train_step
     for last in updates:
 
         def update(self, ready, last=last):
@@ -62,6 +63,6 @@ def train_until(config, *updates):
             return result
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as stopped:
-            patch.setattr(Updater, "update", update)
+            patch.setattr(Updater, "train_step", update)
             train(config)
         assert stopped.value.signal_number == signal.SIGTERM

@@ -1,4 +1,4 @@
-"""``python -m mt average``: the mean of the weights is a model folder."""
+"""Tests of ``python -m mt average``."""
 
 import torch
 from safetensors.torch import load_file
@@ -7,7 +7,7 @@ import mt
 from tests.in_process import call
 
 
-def test_the_mean_of_a_checkpoint_and_a_run_is_a_model(shared_runs, tmp_path):
+def test_average_of_checkpoint_and_run_is_model_folder(shared_runs, tmp_path):
     paths = [shared_runs["transformer-1"] / "checkpoints/step_80", shared_runs["transformer-2"]]
     done = call("average", f"run=[{shared_runs['transformer-1']}@80,{paths[1]}]", "output=mean", folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -17,7 +17,7 @@ def test_the_mean_of_a_checkpoint_and_a_run_is_a_model(shared_runs, tmp_path):
     assert mt.load(tmp_path / "mean", device="cpu").translate([""]) == [""]
 
 
-def test_another_model_is_refused_with_the_difference(shared_runs, tmp_path):
+def test_average_refuses_another_architecture(shared_runs, tmp_path):
     words = f"run=[{shared_runs['transformer-1']},{shared_runs['rnn-1']}]"
     done = call("average", words, "output=mean", folder=tmp_path)
     assert done.returncode == 2 and not (tmp_path / "mean").exists()

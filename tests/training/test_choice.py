@@ -1,4 +1,4 @@
-"""The settings that ``training.minutes`` chooses: the rules, and what a run does with them."""
+"""Tests of the settings that ``training.minutes`` chooses: the rules, and runs with a choice."""
 
 import dataclasses
 import functools
@@ -89,11 +89,11 @@ corpora = st.builds(
 
 
 @given(corpora, speeds, st.floats(5, 300), st.floats(1, 10))
-def test_more_minutes_are_never_less_training_and_none_are_overdrawn(corpus, speed, minutes, times):
+def test_chooser_uses_more_minutes_and_never_exceeds_them(corpus, speed, minutes, times):
     try:
         less = _chosen(corpus, "training.minutes=1", minutes=minutes, speed=speed)
     except InputError as error:
-        enough = re.search(r"take training\.minutes=(\d+) or more", str(error))
+        enough = re.search(r"set training\.minutes=(\d+) or more", str(error))
         assert enough
         less = _chosen(corpus, "training.minutes=1", minutes=float(enough[1]), speed=speed)
         assert less.training.max_updates >= MIN_UPDATES
@@ -115,7 +115,7 @@ def test_more_minutes_are_never_less_training_and_none_are_overdrawn(corpus, spe
         assert seconds <= 60 * training.minutes * 1.001
 
 
-def test_dropout_and_objective_follow_from_how_often_a_pair_is_seen():
+def test_chooser_sets_dropout_and_objective_by_epochs():
     short, longer, long = (_chosen(MULTI30K, f"training.minutes={minutes}") for minutes in (5, 30, 600))
     assert (short.model.dropout, short.training.objective) == (0.0, "cross_entropy")
     assert (longer.model.dropout, longer.training.objective) == (0.05, "cross_entropy")
@@ -126,7 +126,7 @@ def test_dropout_and_objective_follow_from_how_often_a_pair_is_seen():
     assert (lstm.model.dropout, lstm.model.hidden) == (0.1, 352)
 
 
-def test_size_follows_from_the_pairs_and_from_what_there_is_time_for():
+def test_chooser_sets_model_size_by_pairs_and_time():
     def width(pairs: int, speed: Speed) -> int:
         return _chosen(dataclasses.replace(TATOEBA, pairs=pairs), "training.minutes=60", speed=speed).model.width
 
@@ -137,14 +137,14 @@ def test_size_follows_from_the_pairs_and_from_what_there_is_time_for():
     assert [width(limit - fewer, fastest) for limit in limits for fewer in (1, 0)] == [128, 192, 192, 512, 512, 1024]
 
 
-def test_a_time_that_noise_hid_buys_no_larger_model():
+def test_chooser_ignores_token_time_hidden_by_noise():
     """Two batches took equally long, so a token seems to cost nothing."""
     hidden = Speed(update=0.5, token=1e-9, greedy=0.005, beam=0.02)
     many = dataclasses.replace(TATOEBA, pairs=10_000_000)
     assert _chosen(many, "training.minutes=60", speed=hidden).model.width == 192
 
 
-def test_embeddings_are_counted_for_a_short_run_where_that_saves_more_than_it_takes():
+def test_chooser_uses_co_occurrence_embeddings_in_short_runs():
     def embeddings(*words: str, corpus: CorpusSize = TATOEBA, speed: Speed = SLOW) -> str:
         return _chosen(corpus, *words, speed=speed).training.initial_embeddings
 
@@ -163,7 +163,7 @@ def test_embeddings_are_counted_for_a_short_run_where_that_saves_more_than_it_ta
 
 
 @given(corpora, speeds, st.floats(1, 30))
-def test_counting_refuses_no_minutes_that_would_do_without(corpus, speed, minutes):
+def test_chooser_subtracts_counting_time_from_updates(corpus, speed, minutes):
     try:
         without = _chosen(
             corpus, "training.minutes=1", "training.initial_embeddings=random", minutes=minutes, speed=speed
@@ -174,7 +174,7 @@ def test_counting_refuses_no_minutes_that_would_do_without(corpus, speed, minute
     assert 0.85 * without.training.max_updates <= chosen.training.max_updates <= without.training.max_updates
 
 
-def test_counting_takes_its_time_from_the_updates():
+def test_chooser_counting_time_is_as_measured():
     """As much of it as docs/lab-notebook.md measured for such a corpus."""
     counted, not_counted = (
         _chosen(TATOEBA, "training.minutes=15", f"training.initial_embeddings={value}").training.max_updates
@@ -186,13 +186,13 @@ def test_counting_takes_its_time_from_the_updates():
         _chosen(TATOEBA, "training.minutes=2", "training.initial_embeddings=co_occurrence")
 
 
-def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
+def test_chooser_limits_vocabulary_by_distinct_words():
     for words, pieces in ((10_000, 5_500), (None, 8_000)):
         corpus = dataclasses.replace(TATOEBA, distinct_words=words)
         assert _chosen(corpus, "training.minutes=60").tokenizer.vocabulary_size == pieces
 
 
-def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
+def test_corpus_size_omits_distinct_words_of_samples(folder, monkeypatch):
     """A part has fewer words than the whole, so its number would limit the vocabulary too much."""
     corpus = load_corpus(_toy(folder).data)
     lines = [line for side in ("source", "target") for line in corpus.train[side]]
@@ -204,7 +204,7 @@ def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
     assert part.distinct_words is None and part.pairs == size.pairs == len(corpus.train)
 
 
-def test_on_a_gpu_batches_grow_rather_than_more_updates_than_were_ever_measured():
+def test_chooser_grows_batches_beyond_measured_updates():
     hours = _chosen(TATOEBA, "training.minutes=300", "training.objective=cross_entropy", speed=FAST).training
     assert hours.batch_tokens > 1536 and hours.max_updates <= 40_000
 
@@ -220,7 +220,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("key", CHOSEN_KEYS)
 @pytest.mark.parametrize("minutes", [5, 600])
-def test_what_is_given_is_not_chosen(key, minutes):
+def test_chooser_keeps_given_settings(key, minutes):
     asked = _asked(f"training.minutes={minutes}", f"{key}={GIVEN[key]}")
     chooser = Chooser(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
     chooser.choose()
@@ -231,7 +231,7 @@ def test_what_is_given_is_not_chosen(key, minutes):
         assert settings == set(CHOSEN_KEYS) - {key}
 
 
-def test_a_preset_gives_sizes_and_an_experiment_gives_what_it_says():
+def test_chooser_keeps_settings_of_presets_and_experiments():
     words = ["training.minutes=5"]
     assert _chosen(MULTI30K, *words, "model=transformer_tiny").model.model_dump() == {
         **PRESETS["transformer_tiny"].model_dump(),
@@ -244,7 +244,7 @@ def test_a_preset_gives_sizes_and_an_experiment_gives_what_it_says():
     assert not given_keys & {"training.optimizer.learning_rate", "training.objective", "tokenizer.vocabulary_size"}
 
 
-def test_a_run_is_named_by_what_was_chosen_and_by_nobody():
+def test_default_run_name_with_chosen_model():
     for words, name in (
         ([], "tatoeba_en_fr-transformer_small"),
         (["training.minutes=5"], "tatoeba_en_fr-auto"),
@@ -255,19 +255,19 @@ def test_a_run_is_named_by_what_was_chosen_and_by_nobody():
     assert _asked().config.model == PRESETS["transformer_small"]
 
 
-def test_r_drop_is_never_chosen_without_dropout():
+def test_chooser_combines_r_drop_with_dropout():
     assert _chosen(MULTI30K, "training.minutes=600", "model.dropout=0").training.objective == "cross_entropy"
     assert _chosen(MULTI30K, "training.minutes=5", "training.objective=r_drop").model.dropout > 0
 
 
-def test_the_overhead_is_that_of_preparation_test_set_alignment_and_confidence():
+def test_overhead_seconds_sums_stages():
     preparation, scores, test_set = 4 + 60e-6 * TATOEBA.pairs, 3, 2_003 * (0.02 + 1e-3)
     alignment, confidence = 500 * 0.005, 2 * 1_000 * 0.02
     expected = preparation + scores + test_set + alignment + confidence
     assert overhead_seconds(TATOEBA, SLOW) == pytest.approx(expected)
 
 
-def test_averaged_weights_get_the_validations_that_they_need():
+def test_chooser_schedules_enough_validations_for_averaging():
     training = _chosen(TATOEBA, "training.minutes=6", "training.weights=average", "training.keep_last=5").training
     assert training.max_updates // training.validate_every >= 4
 
@@ -299,7 +299,7 @@ def _recorded(config: TrainConfig) -> RecordedChoice:
     return RecordedChoice.read(config.folder)
 
 
-def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
+def test_minutes_equal_chosen_settings_bitwise(folder, measured):
     chosen = _toy(folder)
     train(chosen)
     written = read_config(chosen.folder)
@@ -313,7 +313,7 @@ def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
     assert has_weights_of(chosen, typed)
 
 
-def test_a_run_that_resumes_measures_nothing_and_keeps_its_choice(folder, measured, monkeypatch):
+def test_resumed_run_keeps_choice_without_measuring(folder, measured, monkeypatch):
     config, whole = _toy(folder), _toy(folder, name="whole", choice=str(folder / "runs/toy"))
     stopped = RuntimeError("stopped")
 
@@ -332,7 +332,7 @@ def test_a_run_that_resumes_measures_nothing_and_keeps_its_choice(folder, measur
     assert has_weights_of(config, whole)
 
 
-def test_what_is_refused_and_what_may_grow_when_a_run_resumes(folder, measured):
+def test_resumed_run_with_choice_may_only_grow(folder, measured):
     config = _toy(folder)
     train(config)
     with pytest.raises(InputError, match=r"training\.minutes: 3\.0 in the run, now 5"):
@@ -347,7 +347,7 @@ def test_what_is_refused_and_what_may_grow_when_a_run_resumes(folder, measured):
     assert len(measured) == 1
 
 
-def test_a_choice_can_be_taken_elsewhere(folder, measured):
+def test_choice_of_another_run_is_reused(folder, measured):
     first = _toy(folder, "first")
     train(first)
     values = _toy(folder, "lstm", choice=str(first.folder / CHOICE_FILE), minutes=None).model_dump(exclude_unset=True)
@@ -367,7 +367,7 @@ def test_a_choice_can_be_taken_elsewhere(folder, measured):
     assert not (folder / "runs/third").exists() and not (folder / "runs/fifth").exists()
 
 
-def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
+def test_measure_speed_returns_positive_times(folder):
     config = _toy(folder)
     size = CorpusSize(600, 20.0, 20.0, 15, 40, 40)
     for model in (config.model, toy.config(folder, architecture="rnn").model):
@@ -387,7 +387,7 @@ def _words(config: TrainConfig, *more: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharded", ["false", "true"])
-def test_workers_agree_on_the_choice(folder, sharded):
+def test_workers_agree_on_choice(folder, sharded):
     config = toy.config(folder)
     words = _words(config, "training.minutes=5", "training.max_updates=8", f"training.shard={sharded}")
     status, said = finish(Together(words, workers=2))

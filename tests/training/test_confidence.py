@@ -1,4 +1,4 @@
-"""The end of a run fits the confidence on its validation set, and measures it on its test set."""
+"""Tests of fitting and evaluating the quality estimation at the end of a run."""
 
 import logging
 
@@ -30,7 +30,7 @@ def config(folder, valid=200, **training):
     return toy.config(folder, training={"max_updates": 160, "validate_every": 160, **training})
 
 
-def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path):
+def test_resumed_run_fits_and_evaluates_confidence(tmp_path):
     settings = config(tmp_path)
     train_until(settings, 100)
     assert read_description(settings.folder).confidence is None
@@ -52,7 +52,7 @@ def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path):
     ],
     ids=["few pairs", "all bad"],
 )
-def test_confidence_is_not_fitted_to_too_few_or_only_bad_pairs(tmp_path, caplog, changes, message):
+def test_confidence_is_not_fitted_without_enough_examples(tmp_path, caplog, changes, message):
     caplog.set_level(logging.INFO)
     settings = config(tmp_path, **changes, max_updates=6, validate_every=6)
     train(settings)
@@ -60,7 +60,7 @@ def test_confidence_is_not_fitted_to_too_few_or_only_bad_pairs(tmp_path, caplog,
     assert message in caplog.text
 
 
-def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
+def test_confidence_skips_untranslated_lines(shared_runs):
     translator = Translator.load(shared_runs["transformer-1"])
     pairs = copied(["12"] * 100)
     assert fit_confidence([(translator, pairs)], ALONE) is None
@@ -68,7 +68,7 @@ def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
     assert measure_confidence([(translator, pairs)], ALONE) is None
 
 
-def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(shared_runs, tmp_path):
+def test_measure_confidence_skips_inserted_terms(shared_runs, tmp_path):
     (tmp_path / "terms.tsv").write_text("ba\tzuzu\n")
     kept = KeptConfig(terms=str(tmp_path / "terms.tsv"))
     translator = Translator.load(shared_runs["transformer-1"], kept=kept)
@@ -76,7 +76,7 @@ def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(s
     assert measure_confidence([(translator, copied(["ba de", "de fi", "fi ba go"]))], ALONE)["pairs"] == 1
 
 
-def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
+def test_measure_confidence_samples_large_test_set(shared_runs, monkeypatch):
     monkeypatch.setattr("mt.training.final_outputs.MAX_CONFIDENCE_PAIRS", 5)
     translator = Translator.load(shared_runs["transformer-1"])
     translator.confidence.fitted = FITTED

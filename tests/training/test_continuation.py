@@ -1,4 +1,4 @@
-"""A run that continues another one: bitwise with the same settings, and as documented with others."""
+"""Tests of ``training.continue_from``: bitwise with equal settings, and as documented with others."""
 
 import re
 
@@ -16,7 +16,7 @@ CHANGES = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampling": 0.2}
 
 
 @pytest.mark.parametrize("weights", ["best", "average"])
-def test_a_run_with_the_same_settings_is_bitwise_the_other_one_and_does_not_need_it_any_more(folder, weights):
+def test_continue_from_with_equal_settings_is_bitwise_equal(folder, weights):
     training = {"max_updates": 23, "save_every": 6, "keep_last": 3, "weights": weights, "average": 3}
     training = {"optimizer": {"kind": "auto"}} | training if weights == "average" else training | {"average": 5}
     first = toy.config(folder, "first", **CHANGES, training=training)
@@ -46,7 +46,7 @@ def run_second(tmp_path, shared_runs):
     return run
 
 
-def test_parts_of_the_state_begin_anew(tmp_path, run_second):
+def test_reset_restarts_optimizer_schedule_and_data(tmp_path, run_second):
     words = [
         "training.max_updates=85",
         "training.log_every=1",
@@ -62,7 +62,7 @@ def test_parts_of_the_state_begin_anew(tmp_path, run_second):
     assert [line["step"] for line in lines if line["split"] == "valid"] == [80, 80, 85]  # by another validation set
 
 
-def test_another_batch_size_begins_at_the_same_share_of_the_epoch(tmp_path, shared_runs, run_second):
+def test_continue_from_keeps_epoch_share_with_another_batch_size(tmp_path, shared_runs, run_second):
     before = newest_checkpoint(shared_runs["transformer-1"]).progress
     run_second("training.max_updates=81", "training.batch_tokens=128")
     after = newest_checkpoint(tmp_path / "second").progress
@@ -72,20 +72,20 @@ def test_another_batch_size_begins_at_the_same_share_of_the_epoch(tmp_path, shar
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["seed=2"], "seed: 1 in .*, now 2 (begin anew: data)"),
-        (["model.width=64"], "model.width: 32 in .*, now 64 (begin anew: run)"),
+        (["seed=2"], "seed: 1 in .*, now 2 (needs a reset: data)"),
+        (["model.width=64"], "model.width: 32 in .*, now 64 (needs a reset: run)"),
         (["model=rnn_attention"], "leave model out"),
         ([], "training.max_updates=80 includes the 80 updates"),
         (["data.train=[valid.xx,valid.yy]", "training.max_updates=90"], "the train pairs have changed"),
         (["training.continue_from=nowhere"], "no such run"),
     ],
 )
-def test_what_cannot_continue_is_refused_and_leaves_no_folder(tmp_path, run_second, words, message):
+def test_continue_from_refusals_leave_no_folder(tmp_path, run_second, words, message):
     assert re.search(re.escape(message).replace(r"\.\*", ".*"), run_second(*words))
     assert not (tmp_path / "second").exists()
 
 
-def test_the_refusal_of_other_settings_names_the_command_that_continues(folder):
+def test_changed_settings_error_shows_continuing_command(folder):
     first = toy.config(folder, "first")
     train_until(first, 12)
     with pytest.raises(InputError) as refusal:

@@ -1,4 +1,4 @@
-"""A run of several directions: each has its own text layer and scores, and a token that tells the target language."""
+"""Tests of runs with several directions: language tokens, held-out pairs, sampling and scores."""
 
 import pytest
 from datasets import concatenate_datasets
@@ -39,7 +39,7 @@ def mixture(folder, name="mixture", corpora=(), **data):
 
 
 @pytest.mark.parametrize("batching", ["padded", "packed"])
-def test_a_stopped_run_resumes_bitwise(folder, batching):
+def test_run_of_directions_resumes_bitwise(folder, batching):
     changes = EVERYTHING_RANDOM | {"training": {"max_updates": 13, "accumulate": 2, "batching": batching}}
     whole, broken = (both_ways(folder, name, **changes) for name in ("whole", "broken"))
     train(whole)
@@ -51,7 +51,7 @@ def test_a_stopped_run_resumes_bitwise(folder, batching):
     assert read_scored(whole.folder) == read_scored(broken.folder)
 
 
-def test_scores_are_those_of_each_direction_and_their_mean(folder):
+def test_directions_have_scores_and_mean(folder):
     config = both_ways(folder)
     train(config)
     results = read_results(config)
@@ -69,7 +69,7 @@ def test_scores_are_those_of_each_direction_and_their_mean(folder):
     assert list(read_description(config.folder).layers) == [FORWARD, BACKWARD]
 
 
-def test_every_source_begins_with_the_token_of_its_target_also_when_it_is_changed(folder):
+def test_language_token_starts_every_augmented_source(folder):
     config = both_ways(folder, **EVERYTHING_RANDOM)
     data = toy.prepared(config)
     tokens = [data.tokenizers.source.subwords([layer.tokenizers.source.prefix[0]])[0] for layer in data.layers.values()]
@@ -86,7 +86,7 @@ def test_every_source_begins_with_the_token_of_its_target_also_when_it_is_change
     assert joined < len(data.train), "some pairs were joined"
 
 
-def test_text_cannot_write_the_token(folder):
+def test_language_token_in_text_is_plain_text(folder):
     data = toy.prepared(both_ways(folder))
     for layer in data.layers.values():
         (tokens,) = layer.tokenizers.source.encode([">>xx<< ba"])
@@ -94,7 +94,7 @@ def test_text_cannot_write_the_token(folder):
         assert layer.tokenizers.source.decode([tokens]) == [">>xx<< ba"]
 
 
-def test_no_sentence_held_out_of_a_direction_is_trained_on_in_another(folder):
+def test_held_out_sentences_are_excluded_from_all_directions(folder):
     held_out = ({"valid": None, "test": None}, {"valid": None, "test": None})
     config = mixture(folder, corpora=held_out, valid_pairs=50, test_pairs=30)
     parts = load_corpus(config.data).split_by_direction()
@@ -107,7 +107,7 @@ def test_no_sentence_held_out_of_a_direction_is_trained_on_in_another(folder):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 5.0])
-def test_the_share_of_a_direction_is_its_size_to_the_power_of_one_over_the_temperature(folder, temperature):
+def test_temperature_sets_shares_of_directions(folder, temperature):
     toy.write_lines(folder / "few.yy", toy.sentences(300, seed=9))
     toy.write_lines(folder / "few.xx", toy.sentences(300, seed=8))
     few = {"train": [str(folder / "few.yy"), str(folder / "few.xx")]}
@@ -119,7 +119,7 @@ def test_the_share_of_a_direction_is_its_size_to_the_power_of_one_over_the_tempe
     assert shares[BACKWARD] / shares[FORWARD] == pytest.approx(ratio, rel=0.02)
 
 
-def test_a_direction_must_be_one_that_was_trained_unless_zero_shot_is_asked_for(folder):
+def test_load_refuses_untrained_direction(folder):
     config = both_ways(folder, training={"max_updates": 10})
     train(config)
     with pytest.raises(InputError, match="translates xx→yy, yy→xx: set target_language"):
@@ -141,14 +141,14 @@ def test_a_direction_must_be_one_that_was_trained_unless_zero_shot_is_asked_for(
         ),
     ],
 )
-def test_what_contradicts_several_directions_is_refused(folder, data, message):
+def test_config_refuses_conflicting_directions(folder, data, message):
     values = toy.config(folder).model_dump(mode="json")
     values["data"] = {"kind": "mixture", "source_language": "xx", "target_language": "yy"} | data
     with pytest.raises(ValueError, match=message):
         type(toy.config(folder)).model_validate(values)
 
 
-def test_fine_tuning_adds_the_tokens_that_the_base_model_lacks(folder, caplog):
+def test_fine_tuning_adds_missing_language_tokens(folder, caplog):
     base = toy.config(folder, "base")
     train(base)
     training = {"init_from": str(base.folder), "max_updates": 10}

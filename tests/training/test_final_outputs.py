@@ -1,4 +1,4 @@
-"""What a finished run says of itself, and that a corrupted one is told as such."""
+"""Tests of the final outputs: results of a finished run, corrupted results, and scores before fine-tuning."""
 
 import logging
 import shutil
@@ -16,7 +16,7 @@ from mt.storage.run_folder import RESULTS, WEIGHTS, Results, read_scored
 from mt.storage.validation import is_number, sealed, sha256
 from mt.training.command import train
 from mt.training.final_outputs import CONFIDENCE, initial_bleu, show_results, write_weights
-from mt.training.initial_weights import Blend
+from mt.training.initial_weights import WeightInterpolation
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_results
@@ -32,7 +32,7 @@ def _show(folder, **changes):
     show_results(folder)
 
 
-def test_show_results_shows_scores_without_a_metric_that_came_later(tmp_path, caplog):
+def test_show_results_omits_unrecorded_metric(tmp_path, caplog):
     results = _results(bleu=33.456)
     del results["ter"], results["ter_signature"]
     (tmp_path / RESULTS).write_text(sealed(results))
@@ -43,7 +43,7 @@ def test_show_results_shows_scores_without_a_metric_that_came_later(tmp_path, ca
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "parameters", "best_update", "training_minutes"])
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
-def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
+def test_show_results_refuses_invalid_numbers(tmp_path, name, value):
     with pytest.raises(InputError, match=rf"{RESULTS}: corrupted, .*\(wrong or missing: {name}\); restore"):
         _show(tmp_path, **{name: value})
 
@@ -56,7 +56,7 @@ def test_show_results_refuses_malformed_confidence(tmp_path, figures):
         _show(tmp_path, confidence=figures)
 
 
-def test_bleu_before_fine_tuning_is_shown_and_a_wrong_one_is_damage(tmp_path, caplog):
+def test_show_results_shows_or_refuses_initial_bleu(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         _show(tmp_path, bleu=30.5, initial_bleu=29.25)
     assert "… before fine-tuning  29.25" in caplog.text
@@ -64,23 +64,23 @@ def test_bleu_before_fine_tuning_is_shown_and_a_wrong_one_is_damage(tmp_path, ca
         _show(tmp_path, initial_bleu="many")
 
 
-def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
+def test_show_results_refuses_huge_number(tmp_path):
     text = sealed(_results()).rpartition(',\n  "sha256"')[0].replace("12", "9" * 5000, 1)
     (tmp_path / RESULTS).write_text(f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
     with pytest.raises(InputError, match=f"{RESULTS}: corrupted, or written by another version"):
         show_results(tmp_path)
 
 
-def test_numbers_that_can_be_computed_with():
+def test_is_number_needs_finite_number():
     assert all(map(is_number, (0, -3, 1.5, 2**63)))
     assert not any(map(is_number, (None, True, "1", [], float("nan"), float("-inf"), 10**400, -(10**400))))
 
 
-def test_weights_that_are_no_mean_are_of_no_checkpoints(tmp_path):
+def test_write_weights_without_averaging(tmp_path):
     model = torch.nn.Linear(2, 3)
     for weights in ("last", "best"):  # the best ones are there already
         config = SimpleNamespace(folder=tmp_path, training=TrainingConfig(weights=weights))
-        assert write_weights(config, model, Blend({}, 0.0), {}) == 0
+        assert write_weights(config, model, WeightInterpolation({}, 0.0), {}) == 0
         assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], model.weight)
 
 
@@ -98,7 +98,7 @@ def runs(tmp_path_factory):
     return base, tuned
 
 
-def test_both_scores_are_those_of_the_weights_on_the_runs_own_test_set(runs):
+def test_initial_bleu_is_base_model_score_on_test_set(runs):
     base, tuned = runs
     lines = read_scored(tuned.folder)
     expected = Bleu("yy").corpus_score(Translator.load(str(base.folder)).translate(lines["source"]), lines["reference"])
@@ -110,7 +110,7 @@ def test_both_scores_are_those_of_the_weights_on_the_runs_own_test_set(runs):
     assert translator.translate(lines["source"]) == lines["hypothesis"]  # the weights of the run are back
 
 
-def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog):
+def test_initial_bleu_needs_unchanged_base_model(runs, tmp_path, caplog):
     base, tuned = runs
     shutil.copytree(base.folder, tmp_path / "kept")
     shutil.copytree(tuned.folder, tmp_path / "runs/tuned")

@@ -1,4 +1,4 @@
-"""Frozen parts stay bit for bit as they are, without optimizer state, and the others are trained."""
+"""Tests of ``training.freeze``: frozen parts do not change and have no optimizer state."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ from tests.training.runs import ALONE, has_weights_of, train_until
         ("rnn", "adamw", ["encoder", "decoder.cross_attention"], ("encoder.", "decoder.cross_attention.")),
     ],
 )
-def test_frozen_parts_stay_and_a_stopped_run_resumes_bitwise(folder, architecture, kind, parts, frozen):
+def test_freeze_keeps_parts_and_resumes_bitwise(folder, architecture, kind, parts, frozen):
     """With tied embeddings unless the decoder is frozen."""
     training = {"freeze": parts, "optimizer": {"kind": kind, "weight_decay": 0.1}, "validate_every": 6}
     training |= {"weights": "average", "average": 3, "keep_last": 3}
@@ -50,6 +50,6 @@ def test_frozen_parts_stay_and_a_stopped_run_resumes_bitwise(folder, architectur
         (["encoder", "decoder", "output"], "leaves nothing to train"),
     ],
 )
-def test_wrong_parts_are_refused_before_the_corpus_is_read(tmp_path, parts, message):
+def test_freeze_refuses_unknown_parts_before_reading_corpus(tmp_path, parts, message):
     with pytest.raises(InputError, match=message):
         train(toy.config(tmp_path, training={"freeze": parts}))  # there are no files

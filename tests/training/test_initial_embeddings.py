@@ -1,4 +1,4 @@
-"""Embeddings to begin with: counted from the pairs, and mixed into random ones."""
+"""Tests of co-occurrence embeddings: counting, decomposition, and mixing with random vectors."""
 
 from types import SimpleNamespace
 
@@ -60,12 +60,12 @@ lines = st.lists(st.integers(0, 9), max_size=6)
 
 
 @given(st.lists(st.tuples(lines, lines), min_size=1, max_size=8), st.sampled_from([0, 10]))
-def test_each_piece_of_a_pair_is_counted_once(pairs, first_target):
+def test_occurrences_count_token_once_per_pair(pairs, first_target):
     found = _found(_pairs(*zip(*pairs, strict=True)), first_target)
     assert len(found) == len(set(found)) and set(found) == _expected(pairs, first_target)
 
 
-def test_of_a_large_selection_every_pair_is_counted():
+def test_occurrences_of_large_selection():
     """It is read as several tables, and its rows are not those of the table that it selects from."""
     words = _sentences(30, 13_000)
     chosen = list(range(12_500, 100, -1))
@@ -74,14 +74,14 @@ def test_of_a_large_selection_every_pair_is_counted():
 
 
 @pytest.mark.parametrize(("name", "most"), [("MAX_PAIRS", 3), ("MAX_TOKENS", 6)])
-def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch, name, most):
+def test_occurrences_sample_evenly_spaced_pairs(monkeypatch, name, most):
     monkeypatch.setattr(initial_weights, name, most)
     assert _found(_pairs([[n] for n in range(9)], [[n] for n in range(9)])) == [(0, 0), (4, 1), (8, 2)]
 
 
 @pytest.mark.parametrize("at_once", [7, 20_000])
 @pytest.mark.parametrize("width", [12, 40])
-def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width, at_once, monkeypatch):
+def test_co_occurrence_vectors_equal_numpy_decomposition(width, at_once, monkeypatch):
     """Compared with NumPy's decomposition of the whole matrix. With a width of 40 there are fewer pieces than that."""
     monkeypatch.setattr(initial_weights, "PAIRS_AT_ONCE", at_once)
     sentences = [[piece - FIRST for piece in sentence] for sentence in _sentences(20, 400)]
@@ -97,7 +97,7 @@ def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width, at_onc
     assert torch.allclose(found @ found.t(), expected @ expected.t(), atol=1e-4)
 
 
-def test_a_piece_that_is_rare_or_stands_in_every_pair_has_no_vector():
+def test_co_occurrence_vectors_are_zero_for_rare_or_ubiquitous_tokens():
     sources = [[4, 5, 7], *([[4, 6], [4, 6], [4, 5]] * 5)]  # 7 stands in one pair, 4 in all
     found = co_occurrence_vectors(*occurrences(_pairs(sources, [[4]] * 16), 0), 8, 16)
     known = found.norm(dim=1)
@@ -109,7 +109,7 @@ def test_a_piece_that_is_rare_or_stands_in_every_pair_has_no_vector():
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("architecture", ["transformer", "rnn"])
-def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, joint):
+def test_initialize_by_co_occurrence_aligns_translations(architecture, tied, joint):
     words = 100
     sources = _sentences(words, 3000)
     between = words if joint else 0  # the target's words have numbers of their own, or those of another vocabulary
@@ -140,7 +140,7 @@ def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, 
         assert name in tables or torch.equal(parameter, before[name])
 
 
-def test_a_worker_that_does_not_count_begins_with_the_same():
+def test_initialize_by_co_occurrence_is_equal_on_all_workers():
     pairs = _pairs(_sentences(30, 200), _sentences(30, 200))
     models = []
     answer: list = []

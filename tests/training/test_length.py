@@ -1,4 +1,4 @@
-"""The length of a run in epochs, which becomes a number of updates when the corpus is read."""
+"""Tests of ``training.epochs``: the number of updates, resuming, and conflicts with ``max_updates``."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from tests.training.runs import has_weights_of, make_trainer, read_results, trai
 
 
 @pytest.mark.parametrize("batching", ["padded", "packed"])
-def test_epochs_become_the_updates_that_use_their_batches(folder, batching):
+def test_epochs_set_max_updates(folder, batching):
     config = toy.config(folder, training={"epochs": 3.25, "accumulate": 2, "batching": batching})
     data = toy.prepared(config)
     weights = [number / len(data.train) for number in range(len(data.train))]  # each epoch draws other pairs
@@ -24,7 +24,7 @@ def test_epochs_become_the_updates_that_use_their_batches(folder, batching):
     assert trainer.config.training.max_updates == math.ceil((sum(others) + last / 4) / 2) > 5
 
 
-def test_a_run_of_epochs_is_resumed_and_made_longer_bitwise_as_a_run_of_updates(folder):
+def test_run_of_epochs_resumes_and_grows_bitwise(folder):
     def run(**length):
         return toy.config(folder, str(list(length)), training=length)
 
@@ -40,7 +40,7 @@ def test_a_run_of_epochs_is_resumed_and_made_longer_bitwise_as_a_run_of_updates(
         train(run(epochs=0.5))
 
 
-def test_only_the_typed_setting_is_the_length(tmp_path):
+def test_last_given_length_replaces_the_other(tmp_path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\ntraining:\n  epochs: 3\n")
     assert train_config("experiment=multi30k_speedrun", "training.epochs=0.01").training.max_updates == 1200

@@ -1,20 +1,16 @@
-"""What a run that goes on does with the numbers of a process that was killed after its last checkpoint."""
+"""Tests of the monitor: records, also of a run that resumes from an earlier checkpoint, and the progress bar."""
 
 import json
 import os
 import termios
 
 import pytest
-import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
-from mt.models.attention import AttentionMap
-from mt.reporting.figures import heat_map
 from mt.training import validation as monitor_module
 from mt.training.checkpoint import Progress
 from mt.training.validation import Monitor
-from mt.translation.results import SentenceAttention
 from tests.clock import Clock
 
 
@@ -42,7 +38,7 @@ def _board_steps(run):
     return [point.step for point in _board(run).Scalars("train/loss")]
 
 
-def test_both_records_are_cut_back_to_the_checkpoint(tmp_path):
+def test_monitor_truncates_records_to_checkpoint(tmp_path):
     _, at_10 = _record(tmp_path, 0, 0, [5, 10])
     _record(tmp_path, 10, at_10, [15, 20, 25])  # killed here: no checkpoint knows of these
     begun, _ = _record(tmp_path, 10, at_10, [15])
@@ -51,13 +47,13 @@ def test_both_records_are_cut_back_to_the_checkpoint(tmp_path):
     assert [line["step"] for line in lines] == _board_steps(tmp_path) == [5, 10, 15]
 
 
-def test_a_run_that_begins_again_shows_nothing_of_the_first_attempt(tmp_path):
+def test_monitor_of_restarted_run_removes_first_attempt(tmp_path):
     _record(tmp_path, 0, 0, [5, 10, 15])
     _record(tmp_path, 0, 0, [5])
     assert _board_steps(tmp_path) == [5]
 
 
-def test_what_is_not_finite_is_null(tmp_path):
+def test_monitor_records_non_finite_values_as_null(tmp_path):
     with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.record("train", 1, {"loss": float("nan"), "gradient_norm": float("inf"), "epoch": 0})
         monitor.flush()
@@ -65,7 +61,7 @@ def test_what_is_not_finite_is_null(tmp_path):
     assert line == {"step": 1, "split": "train", "loss": None, "gradient_norm": None, "epoch": 0}
 
 
-def test_samples_show_control_characters_and_keep_the_table(tmp_path):
+def test_show_samples_escapes_control_characters(tmp_path):
     with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_samples(1, [("a\x1b[2Jb", "c|d", "e\nf")])
         monitor.flush()
@@ -73,7 +69,7 @@ def test_samples_show_control_characters_and_keep_the_table(tmp_path):
     assert text.splitlines()[-1] == "| a\\x1b[2Jb | c\\|d | e f |"
 
 
-def test_the_time_to_go_is_reported_without_a_terminal(tmp_path, monkeypatch, caplog):
+def test_show_training_logs_remaining_time(tmp_path, monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(monitor_module, "time", clock)
     with caplog.at_level("INFO"), Monitor(tmp_path, Progress(update=10), max_updates=100) as monitor:
@@ -82,18 +78,7 @@ def test_the_time_to_go_is_reported_without_a_terminal(tmp_path, monkeypatch, ca
     assert "update 30/100  loss 1.500  1,234 target tokens/s  3.5 minutes to go" in caplog.text
 
 
-def test_the_board_shows_the_attention_of_each_layer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.reporting.figures.heat_map", heat_map)  # conftest.py has put blank pictures in its place
-    maps = {f"decoder.layers.{layer}.cross_attention": AttentionMap(torch.rand(1, 2, 3, 4), None) for layer in range(2)}
-    with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
-        monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))
-        monitor.flush()
-    board = _board(tmp_path)
-    images = {tag: [(image.step, image.width > 100) for image in board.Images(tag)] for tag in board.Tags()["images"]}
-    assert images == {"cross-attention/layer_1": [(7, True)], "cross-attention/layer_2": [(7, True)]}
-
-
-def test_with_a_terminal_the_bar_shows_the_figures_and_nothing_is_logged(tmp_path, monkeypatch, caplog):
+def test_show_training_uses_progress_bar_in_terminal(tmp_path, monkeypatch, caplog):
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (24, 100))
     with open(slave, "w") as terminal, open(master, "rb", buffering=0) as screen:

@@ -1,4 +1,4 @@
-"""Who moves which weights, and the learning rate's way."""
+"""Tests of AdamW and Muon, their parameter groups, and the learning-rate schedule."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ FINITE = torch.tensor(True)
         *((kind, 1100, {1: 0.01, 50: 0.5, 100: 1, 600: 0.5, 1100: 0}) for kind in ("linear", "cosine")),
     ],
 )
-def test_the_learning_rate_rises_to_its_peak_and_falls(kind, updates, factors):
+def test_schedule_factor_by_kind(kind, updates, factors):
     schedule = ScheduleConfig(kind=kind, warmup=100)
     found = {update: schedule_factor(schedule, update, updates) for update in factors}
     assert found == pytest.approx(factors, abs=1e-12)
@@ -35,7 +35,7 @@ def test_the_learning_rate_rises_to_its_peak_and_falls(kind, updates, factors):
     assert falling == sorted(falling, reverse=True)
 
 
-def test_the_learning_rate_falls_by_a_factor_after_given_updates():
+def test_schedule_factor_of_step_schedule():
     schedule = ScheduleConfig(kind="step", warmup=2, steps=(5, 8), factor=0.1)
     assert [schedule_factor(schedule, update, 10) for update in (1, 5, 6, 9)] == pytest.approx([0.5, 1, 0.1, 0.01])
 
@@ -51,7 +51,7 @@ def _optimizer(model, warmup=100, workers=ALONE, **config):
 
 
 @pytest.mark.parametrize("kind", ["muon", "auto"])
-def test_muon_moves_the_matrices_inside_the_layers_only(kind):
+def test_muon_gets_hidden_matrices(kind):
     model = _model()
     optimizer = _optimizer(model, kind=kind)
     names = {id(p): name for name, p in model.named_parameters()}
@@ -61,7 +61,7 @@ def test_muon_moves_the_matrices_inside_the_layers_only(kind):
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_embeddings_learn_faster_than_the_rest(tied, kind):
+def test_embedding_factor_multiplies_learning_rate(tied, kind):
     model = _model(tie_embeddings=tied)
     optimizer = _optimizer(model, warmup=4, kind=kind, learning_rate=2e-3, embedding_factor=3.0)
     assert optimizer.set_learning_rate(2) == pytest.approx(1e-3)
@@ -72,7 +72,7 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
 
 
 @pytest.mark.parametrize(("iterations", "stack"), [(2, module.MAX_STACKED_ELEMENTS), (3, 200), (5, 1)])
-def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
+def test_muon_equals_torch_muon(iterations, stack, monkeypatch):
     monkeypatch.setattr(module, "MAX_STACKED_ELEMENTS", stack)
     monkeypatch.setattr(module, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
     model = _model()
@@ -93,10 +93,10 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
 
 
-def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
+def test_stack_by_shape_limits_elements(monkeypatch):
     monkeypatch.setattr(module, "MAX_STACKED_ELEMENTS", 50)
     matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
-    stacks = list(module._stacks(matrices))
+    stacks = list(module._stack_by_shape(matrices))
     assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
     assert [(len(stack), {tuple(matrix.shape) for matrix in stack}) for stack in stacks] == [
         (3, {(4, 4)}),
@@ -109,7 +109,7 @@ def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])  # fp16 has no numbers for the squares of the first and the last
 @pytest.mark.parametrize("shape", [(3, 6, 6), (2, 4, 16), (2, 16, 4)])
-def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, dtype):
+def test_orthogonalize_keeps_singular_vectors(shape, scale, dtype):
     torch.manual_seed(0)
     matrices = torch.randn(shape) * scale
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
@@ -121,7 +121,7 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
     assert (within - values.diag_embed()).abs().max() < 0.05
 
 
-def test_an_lstm_is_left_to_adamw():
+def test_lstm_uses_adamw():
     (only,) = _optimizer(toy.model("rnn")).parts
     assert isinstance(only, torch.optim.AdamW)
     with pytest.raises(InputError, match="no matrix of a hidden layer is trained; set auto or adamw"):
@@ -139,7 +139,7 @@ def test_an_lstm_is_left_to_adamw():
         ("mps", None, torch.float32),
     ],
 )
-def test_matrices_are_orthogonalized_in_a_format_that_the_device_multiplies(monkeypatch, device, capability, expected):
+def test_muon_dtype_by_device(monkeypatch, device, capability, expected):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capability)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
@@ -147,7 +147,7 @@ def test_matrices_are_orthogonalized_in_a_format_that_the_device_multiplies(monk
     assert module.Muon([matrix], OptimizerConfig(), Workers(torch.device(device))).dtype == expected
 
 
-def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalized_in_fp16(monkeypatch):
+def test_muon_in_fp16_keeps_tiny_gradients(monkeypatch):
     """About as small as the smallest numbers of fp16: they are scaled before they are converted."""
     moved = {}
     for dtype in (torch.float16, torch.bfloat16):
@@ -173,7 +173,7 @@ def _give_gradients(model, seed, factor=1.0):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_gradients_that_are_not_finite_move_nothing(kind, fused, bad):
+def test_optimizer_skips_non_finite_gradients(kind, fused, bad):
     model = _model()
     optimizer = _optimizer(model, kind=kind, weight_decay=0.1)
     optimizer.fused = optimizer.adamw.defaults["fused"] = fused
@@ -202,10 +202,10 @@ def _three_steps(workers, sharded=False):
         _give_gradients(model, update)
         optimizer.set_learning_rate(update)
         optimizer.step(FINITE)
-        optimizer.exchange()
+        optimizer.broadcast_shares()
         _give_gradients(model, update, factor=float("nan"))
         optimizer.step(~FINITE)
-        optimizer.exchange()
+        optimizer.broadcast_shares()
     return model, optimizer
 
 
@@ -235,13 +235,13 @@ def _as_worker(shard: bool, info: RankInfo):
 
 
 @pytest.mark.parametrize("shard", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
+def test_muon_of_two_workers_equals_one_worker(shard):
     one, its_optimizer = _three_steps(ALONE)
     rounding = 1e-6 if shard else 0.0  # in AdamW, at the edges of the parts
     as_worker = partial(_as_worker, shard)
     with local_workers(2, as_worker) as info, worker_group(torch.device("cpu"), info) as workers:
         two, their_optimizer = _three_steps(workers, shard)
-        moved = len(their_optimizer.parts[-1].own)
+        moved = len(their_optimizer.parts[-1].local_matrices)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
         assert workers.gather([len(theirs)]) == [len(ours), 0], "gathered elsewhere than on the main process"
@@ -259,7 +259,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_a_step_moves_every_weight_that_has_a_gradient(kind):
+def test_optimizer_step_moves_all_weights(kind):
     model = _model()
     optimizer = _optimizer(model, kind=kind)
     _give_gradients(model, seed=1)

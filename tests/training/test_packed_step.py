@@ -1,4 +1,4 @@
-"""Updates on packed rows against updates on padded batches: the same losses, gradients and weights."""
+"""Tests of train steps on packed batches: losses, gradients and weights equal those of padded batches."""
 
 import weakref
 from functools import partial
@@ -82,7 +82,7 @@ def _distance(first, second):
 
 
 @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
-def test_loss_and_gradients_are_those_of_padded_batches(objective):
+def test_packed_loss_and_gradients_equal_padded(objective):
     """In fp32: the loss to 1e-6, the gradient to 1e-5. SimCut with a cutoff of 0 and R-Drop without dropout predict
     everything twice alike."""
     model = _model()
@@ -123,8 +123,9 @@ def test_loss_and_gradients_are_those_of_padded_batches(objective):
     st.booleans(),
     st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), min_size=1, max_size=5),
 )
-def test_every_architecture_and_every_length_has_the_gradients_of_padded_batches(options, positions, joint, lengths):
-    """Sentences without tokens and of the maximum length, a single pair, heads whose width is no power of two."""
+def test_packed_gradients_equal_padded_for_any_model_and_length(options, positions, joint, lengths):
+    """Sentences without tokens and of the maximum length, a single pair, and heads whose width is not a power of
+    two."""
     _, _, step = _steps(_model(joint, **options, **positions))
     random = np.random.default_rng(0)
     sources, targets = (
@@ -135,7 +136,7 @@ def test_every_architecture_and_every_length_has_the_gradients_of_padded_batches
     assert step.deviations[0] < 1e-6 and step.deviations[1] < 2e-5
 
 
-def test_a_kernel_that_fails_leaves_the_objective_in_training_mode(monkeypatch):
+def test_packed_step_restores_training_mode_after_kernel_error(monkeypatch):
     """Otherwise the padded updates that follow would have neither dropout nor label smoothing."""
     objective, _, step = _steps(_model(), label_smoothing=0.1)
     padded = _padded(*_sentences())
@@ -149,7 +150,7 @@ def test_a_kernel_that_fails_leaves_the_objective_in_training_mode(monkeypatch):
     assert objective(padded).item() == loss
 
 
-def test_tables_that_a_graph_reads_stay_although_longer_sentences_replace_them_in_the_model():
+def test_packed_step_keeps_position_table_of_graph():
     model = _model()
     _, _, step = _steps(model)
     step.prepare(_packed(*_sentences()))
@@ -159,7 +160,7 @@ def test_tables_that_a_graph_reads_stay_although_longer_sentences_replace_them_i
     assert table() is not None and table() is not positions.table
 
 
-def test_learning_rates_in_tensors_are_those_in_numbers():
+def test_capturable_optimizer_equals_plain_optimizer():
     """A CUDA graph reads them from tensors."""
     models = [_model(), _model()]
     config = OptimizerConfig(kind="muon", learning_rate=4e-3, weight_decay=0.1, embedding_factor=2.0)
@@ -169,13 +170,13 @@ def test_learning_rates_in_tensors_are_those_in_numbers():
         step.prepare(batch)
         for update in (1, 2, 3):
             step.optimizer.set_learning_rate(update)
-            step.update([batch], batch.target_tokens)
+            step.train_step([batch], batch.target_tokens)
     assert _distance(*models) < 1e-4
     assert _distance(_model(), models[0]) > 0.01
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_six_updates_move_the_weights_alike(kind):
+def test_packed_steps_equal_padded_steps(kind):
     """Of two batches each, one update with a gradient that is not finite."""
     first, second = _model(), _model()
     config = OptimizerConfig(kind=kind, learning_rate=4e-3, weight_decay=0.01)
@@ -192,7 +193,7 @@ def test_six_updates_move_the_weights_alike(kind):
         batches = [_padded(*pair) for pair in pairs]
         loss, norm = _padded_update(objective, optimizer, batches)
         step.prepare(_packed(*pairs[0]))
-        step.update([_packed(*pair) for pair in pairs], sum(batch.target_tokens for batch in batches))
+        step.train_step([_packed(*pair) for pair in pairs], sum(batch.target_tokens for batch in batches))
         if poisoned:
             assert not np.isfinite(norm) and not step.norm.isfinite()
             with torch.no_grad():
@@ -205,7 +206,7 @@ def test_six_updates_move_the_weights_alike(kind):
     assert _distance(_model(), first) > 0.05
 
 
-def test_the_check_before_the_first_update_leaves_weights_and_optimizer_as_they_are_and_finds_a_wrong_kernel(
+def test_prepare_detects_wrong_kernel_without_changing_weights(
     monkeypatch,
 ):
     model = _model(dropout=0.3)
@@ -224,7 +225,7 @@ def test_the_check_before_the_first_update_leaves_weights_and_optimizer_as_they_
     assert "differs by" in (step.prepare(batch) or "")
 
 
-def test_dropout_and_cutoff_drop_the_share_that_they_are_meant_to():
+def test_packed_dropout_has_loss_of_padded_dropout():
     """A packed step with dropout has the loss of a padded one on average, and masks that depend on the seed."""
     model = _model(dropout=0.2)
     objective, _, step = _steps(model)
@@ -250,7 +251,7 @@ def test_dropout_and_cutoff_drop_the_share_that_they_are_meant_to():
     assert sum(isinstance(part, Dropout) for part in model.modules()) > 0
 
 
-def test_a_batch_that_is_larger_than_the_rows_has_rows_of_its_own():
+def test_packed_step_accepts_larger_batch():
     first, second = _model(), _model()
     objective, optimizer, _ = _steps(first)
     _, packed_optimizer, step = _steps(second)
@@ -260,7 +261,7 @@ def test_a_batch_that_is_larger_than_the_rows_has_rows_of_its_own():
     for each in (optimizer, packed_optimizer):
         each.set_learning_rate(1)
     step.prepare(batch)
-    step.update([batch], batch.target_tokens)
+    step.train_step([batch], batch.target_tokens)
     _padded_update(objective, optimizer, [_padded(sources, targets)])
     assert _distance(second, first) < 1e-5
 
@@ -277,12 +278,12 @@ def _update_of_two(info):
             optimizer.set_learning_rate(update)
             batch = _packed(*own)
             step.prepare(batch)
-            step.update([batch], tokens)
+            step.train_step([batch], tokens)
         return model
 
 
 @pytest.mark.slow
-def test_two_workers_make_the_updates_of_one():
+def test_packed_steps_of_two_workers_equal_one():
     with local_workers(2, partial(_update_of_two)) as info:
         ours = _update_of_two(info)
     alone = _model()
@@ -294,7 +295,7 @@ def test_two_workers_make_the_updates_of_one():
     assert _distance(_model(), alone) > 0.01
 
 
-def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_every_batch(monkeypatch):
+def test_packed_step_launches_few_constant_kernels(monkeypatch):
     # Dropout and matrix products as on a GPU, instead of this project's CPU kernels.
     monkeypatch.setattr("mt.models.layers.eager_on_cpu", lambda x: False)
     model = _model(encoder_layers=6, decoder_layers=6, dropout=0.1)
@@ -313,7 +314,7 @@ def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_e
 
 
 @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
-def test_nothing_waits_for_the_gpu(objective, monkeypatch):
+def test_packed_step_never_waits_for_gpu(objective, monkeypatch):
     """On the meta device, whatever needs a value on the CPU raises."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: False)  # no answer for meta
     model = _model(dropout=0.1).to("meta")

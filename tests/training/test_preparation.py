@@ -1,4 +1,4 @@
-"""What is learned from the training text before the first update becomes part of the model."""
+"""Tests of preparing data: learning from the training data, and encoding pairs."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 
 
-def test_final_marks_are_learnt(tmp_path: Path) -> None:
+def test_prepare_learns_final_punctuation(tmp_path: Path) -> None:
     pairs = good_pairs()
     for split, some in (("train", pairs[:600]), ("valid", pairs[600:610]), ("test", pairs[610:620])):
         for place, side in enumerate(("xx", "yy")):
@@ -31,7 +31,7 @@ def test_final_marks_are_learnt(tmp_path: Path) -> None:
     assert segment.added_punctuation == "."
 
 
-def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_model_stay(tmp_path: Path) -> None:
+def test_learn_from_tokens_records_source_lengths(tmp_path: Path) -> None:
     toy.write_corpus(tmp_path, "copy", train=400)
     config = toy.config(tmp_path)
     data = toy.prepared(config)
@@ -47,7 +47,7 @@ def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_mode
         assert learn_from_tokens(data.train, data.tokenizers.source, base, False)["long_source"] == expected
 
 
-def test_characters_that_the_training_sources_have_too_seldom_are_counted(tmp_path: Path) -> None:
+def test_learn_from_tokens_counts_rare_characters(tmp_path: Path) -> None:
     marks = ["; "] * 3 + [", "] * 91 + ["... "] * 5 + ["é "]
     for split in ("train", "valid", "test"):
         texts = toy.sentences(200, seed=len(split), longest=12)
@@ -81,7 +81,7 @@ def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
     return train_tokenizers(pairs, [("xx", "yy")], TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
 
 
-def test_each_side_by_its_own_tokenizer(pairs):
+def test_encode_pairs_uses_tokenizer_of_each_side(pairs):
     both = tokenizers(pairs, 300)
     encoded = encode_pairs(pairs, toy.layer(both, enabled=False))
     assert encoded["id"][:] == pairs["id"][:]
@@ -92,7 +92,7 @@ def test_each_side_by_its_own_tokenizer(pairs):
     assert encoded.features["source_ids"] == datasets.List(datasets.Value("int32"))
 
 
-def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs):
+def test_encode_pairs_cache_depends_on_tokenizers_and_pairs(pairs):
     both = tokenizers(pairs, 300)
     swapped = TokenizerPair(both.target, both.source)
 
@@ -111,7 +111,7 @@ def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs):
     assert first == both.source.encode(["number 0 in here"])[0]
 
 
-def test_several_processes_encode_as_one_does(pairs, monkeypatch):
+def test_encode_pairs_in_several_processes(pairs, monkeypatch):
     monkeypatch.setattr("mt.training.preparation.tables", partial(tables, rows_at_once=7))
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     both = tokenizers(pairs, 300)

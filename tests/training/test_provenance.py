@@ -1,4 +1,4 @@
-"""What a run says of what its settings came to, also when it goes on elsewhere."""
+"""Tests of provenance.json: resolved settings, starts of resumed runs, and changed code."""
 
 import logging
 import subprocess
@@ -40,7 +40,7 @@ def _gone_on(config):
         ("rnn", "auto", "AdamW"),
     ],
 )
-def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, expected):
+def test_provenance_records_optimizer_of_parameters(folder, architecture, kind, expected):
     optimizer = {"kind": kind, "learning_rate": 1e-3, "embedding_factor": 3.0, "weight_decay": 0.1}
     config = toy.config(folder, architecture=architecture, training={"optimizer": optimizer})
     trainer = make_trainer(config)
@@ -59,7 +59,7 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     assert groups["hidden matrices"].items() >= (muons.items() if expected == "Muon" else {}.items())
 
 
-def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
+def test_provenance_records_resolved_settings(folder, caplog):
     pairs = {"valid": None, "valid_pairs": 7, "test_pairs": 2000}
     data = toy.config(folder).data.model_dump() | pairs
     tokenizer = {"kind": "char", "vocabulary_size": 9000, "joint": False, "character_coverage": 0.99}
@@ -118,7 +118,7 @@ NEW = {
 }
 
 
-def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_removed(folder):
+def test_resumed_provenance_appends_start(folder):
     config = toy.config(folder, "resumed")
     config.folder.mkdir(parents=True)
 
@@ -146,7 +146,7 @@ def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_r
         {"base_model": 3},
     ],
 )
-def test_a_corrupted_provenance_is_refused(tmp_path, change):
+def test_read_provenance_refuses_corrupted_file(tmp_path, change):
     path = tmp_path / "provenance.json"
     write_json(path, NEW | change)
     with pytest.raises(InputError, match=f"provenance.json: corrupted, .*wrong or missing: {next(iter(change))}"):
@@ -161,7 +161,7 @@ def _warnings_of_precision(caplog):
     return [message for message in warnings if "precision" in message]
 
 
-def test_another_precision_is_reported_once(folder, monkeypatch, caplog):
+def test_resumed_provenance_warns_of_another_precision(folder, monkeypatch, caplog):
     config = toy.config(folder, training={"precision": "auto"})
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.bfloat16)
     assert provenance.precision_of(_begun(config)["starts"][0]) == "bf16"
@@ -180,7 +180,7 @@ def test_another_precision_is_reported_once(folder, monkeypatch, caplog):
     assert resumed == first | {"resolved_settings": settings | {"arithmetic": arithmetic}}
 
 
-def test_changed_code_has_another_checksum(tmp_path):
+def test_code_checksum_depends_on_python_files(tmp_path):
     (tmp_path / "inner").mkdir()
     for name, text in (("a.py", "x = 1\n"), ("inner/b.py", "y = 2\n"), ("notes.txt", "z")):
         (tmp_path / name).write_text(text)
@@ -192,7 +192,7 @@ def test_changed_code_has_another_checksum(tmp_path):
     assert len(found) == 3 and code_checksum(tmp_path) in found
 
 
-def test_the_weights_that_a_run_began_with_are_recorded(folder, shared_runs):
+def test_provenance_records_initial_weights(folder, shared_runs):
     base = read_provenance(shared_runs["transformer-1"])
     tuned = toy.config(folder, "tuned", training={"init_from": str(shared_runs["transformer-1"]), "max_updates": 10})
     train(tuned)
@@ -203,7 +203,7 @@ def test_the_weights_that_a_run_began_with_are_recorded(folder, shared_runs):
     assert read_provenance(tuned.folder)["initial_weights"] == base["weights_sha256"]
 
 
-def test_changed_code_is_another_revision(tmp_path, monkeypatch):
+def test_code_revision_of_changed_code(tmp_path, monkeypatch):
     def git(*words):
         subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@x", *words], cwd=tmp_path, check=True)
 

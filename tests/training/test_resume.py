@@ -1,4 +1,4 @@
-"""A run that was stopped, killed, corrupted or changed goes on bitwise as if nothing had happened, or says why not."""
+"""Tests of resuming stopped, killed, corrupted, changed and finished runs: bitwise, or with an error."""
 
 import errno
 import logging
@@ -20,7 +20,7 @@ from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.training.provenance import read_provenance
-from mt.training.updater import feed
+from mt.training.updater import prefetch_updates
 from mt.translation.translator import Translator
 from tests import packed_attention, toy  # noqa: F401
 from tests.training.runs import (
@@ -49,7 +49,7 @@ EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampl
     ids=lambda settings: settings["weights"],
 )
 @pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def test_a_stopped_run_resumes_bitwise_as_if_it_had_not(folder, architecture, settings):
+def test_resumed_run_is_bitwise_equal(folder, architecture, settings):
     """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
     interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
@@ -74,7 +74,7 @@ def test_a_stopped_run_resumes_bitwise_as_if_it_had_not(folder, architecture, se
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
 
 
-def test_a_run_on_packed_rows_resumes_bitwise_and_learns_as_on_padded_batches(folder, monkeypatch):
+def test_packed_run_resumes_bitwise_and_equals_padded(folder, monkeypatch):
     """The updates of a GPU, without its graphs, on a CPU."""
     changes = EVERYTHING_RANDOM | {"training": {"batching": "packed", "accumulate": 2, "max_updates": 12}}
     padded, whole, broken = (toy.config(folder, name, **changes) for name in ("padded", "whole", "broken"))
@@ -90,7 +90,7 @@ def test_a_run_on_packed_rows_resumes_bitwise_and_learns_as_on_padded_batches(fo
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
-def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder):
+def test_resume_recovers_renamed_checkpoint(folder):
     config = toy.config(folder)
     train_until(config, 12)
     checkpoints = config.folder / "checkpoints"
@@ -105,7 +105,7 @@ def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder):
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
 @pytest.mark.parametrize("ending", ["signal", "kill"])
-def test_validation_cut_short_is_repeated_with_the_same_weights(folder, architecture, ending, monkeypatch):
+def test_interrupted_validation_is_repeated(folder, architecture, ending, monkeypatch):
     config = toy.config(folder, architecture=architecture)
     real_translate = Translator.translate
 
@@ -125,7 +125,7 @@ def test_validation_cut_short_is_repeated_with_the_same_weights(folder, architec
     assert [line["step"] for line in read_validations(config.folder)] == [10, 20]
 
 
-def test_the_rate_falls_on_a_plateau_in_a_resumed_run_too(folder):
+def test_plateau_schedule_in_resumed_run(folder):
     schedule = {"kind": "plateau", "warmup": 0, "plateau_patience": 2}
     training = {"schedule": schedule, "validate_every": 2, "log_every": 2, "max_updates": 12}
     training["optimizer"] = {"kind": "adamw", "learning_rate": 1e-12}  # the first validation stays the best
@@ -136,7 +136,7 @@ def test_the_rate_falls_on_a_plateau_in_a_resumed_run_too(folder):
     assert rates == [1e-12, 1e-12, 1e-12, 5e-13, 5e-13, 2.5e-13]
 
 
-def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
+def test_finished_run_is_unchanged_unless_extended(folder, caplog):
     config, longer = toy.config(folder), toy.config(folder, training={"max_updates": 30})
     train(config)
     before = (config.folder / "model.safetensors").stat().st_mtime_ns
@@ -155,7 +155,7 @@ def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, c
     assert read_config(config.folder).training.max_updates == 30
 
 
-def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
+def test_resume_refuses_changed_settings(folder):
     train(toy.config(folder))
     with pytest.raises(InputError, match=r"training\.batch_tokens: 256 in the run, now 128"):
         train(toy.config(folder, training={"batch_tokens": 128}))
@@ -163,7 +163,7 @@ def test_a_changed_config_is_refused_with_the_keys_that_differ(folder):
         train(toy.config(folder, training={"max_updates": 15}))
 
 
-def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkeypatch):
+def test_finished_run_warns_of_changed_corpus(folder, caplog, monkeypatch):
     path = folder / "train.yy"
     before, config = path.read_text(), toy.config(folder, training={"max_updates": 10})
     real_prepare = command.prepare
@@ -196,7 +196,7 @@ def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkey
     assert others == unchanged and "train.yy: no such file" in changed
 
 
-def test_a_run_on_many_files_resumes_bitwise_or_tells_which_have_changed(folder):
+def test_resume_reports_changed_files(folder):
     """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
     pile = folder / "pile"
     pile.mkdir()
@@ -226,7 +226,7 @@ def test_a_run_on_many_files_resumes_bitwise_or_tells_which_have_changed(folder)
     before = {path: path.read_text() for path in pile.iterdir()}
     for name, text in (
         ("1.yy", before[pile / "1.yy"].replace("ba", "de", 1)),
-        ("1.yy", "ba\n"),  # is left out now
+        ("1.yy", "ba\n"),  # is skipped now
         ("bad.yy", "ba\nde\n"),  # can be read now
     ):
         (pile / name).write_text(text)
@@ -262,7 +262,7 @@ def test_a_run_on_many_files_resumes_bitwise_or_tells_which_have_changed(folder)
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
 
 
-def test_a_mixture_resumes_where_its_files_have_moved_to(folder):
+def test_mixture_resumes_with_moved_files(folder):
     place = folder / "first"
     toy.write_corpus(folder, "reverse", train=200)
 
@@ -284,14 +284,14 @@ def test_a_mixture_resumes_where_its_files_have_moved_to(folder):
     assert read_config(mixture().folder).data == mixture().data
 
 
-def test_a_run_with_gradient_scaling_resumes_with_its_scale(folder):
+def test_resume_restores_gradient_scale(folder):
     config = toy.config(folder)
     training = make_trainer(config)
     training.begin()
     training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
-    updates = feed(training.batches, 0, 0, 1, ALONE)
+    updates = prefetch_updates(training.batches, 0, 0, 1, ALONE)
     for _ in range(3):
-        training.updater.update(next(updates))
+        training.updater.train_step(next(updates))
     training._save()
     updates.close()
     before = training.updater.scaler.state_dict()
@@ -302,13 +302,13 @@ def test_a_run_with_gradient_scaling_resumes_with_its_scale(folder):
     again.updater.scaler = torch.amp.GradScaler("cpu")
     again.updater.restore(checkpoint)
     assert again.updater.scaler.state_dict() == before
-    updates = feed(again.batches, 0, 3, 1, ALONE)
-    again.updater.update(next(updates))
+    updates = prefetch_updates(again.batches, 0, 3, 1, ALONE)
+    again.updater.train_step(next(updates))
     assert again.updater.scaler.get_scale() == 2.0**12
     updates.close()
 
 
-def test_damage_is_reported_before_a_run_resumes(folder):
+def test_resume_refuses_corrupted_files(folder):
     """Whatever the rest of the run needs, be it only at its end."""
     config = toy.config(folder)
     train_until(config, 12)
@@ -330,7 +330,7 @@ def test_damage_is_reported_before_a_run_resumes(folder):
     assert read_results(config)["updates"] == 20 and not any(leftover.exists() for leftover in leftovers)
 
 
-def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder, monkeypatch):
+def test_signal_interrupts_validation(folder, monkeypatch):
     config = toy.config(folder, training={"batch_tokens": 32})
     training = make_trainer(config)
     training.begin()

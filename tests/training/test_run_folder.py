@@ -1,4 +1,4 @@
-"""What a run folder holds, what is never written to it or read from it, and runs that are refused and leave none."""
+"""Tests of the run folder: its contents, locks, links, and refused runs that leave no folder."""
 
 import errno
 import json
@@ -16,13 +16,13 @@ from mt.storage.folders import read_description
 from mt.storage.model_folder import NativeFolder
 from mt.storage.run_folder import TERMS, checkpoint_folders, read_config
 from mt.training import command
-from mt.training.command import _log_file, _only_process, train
+from mt.training.command import _log_to_file, _run_lock, train
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import read_metrics, read_results
 
 
-def test_average_is_the_mean_of_the_last_checkpoints(folder):
+def test_weights_average_is_mean_of_last_checkpoints(folder):
     config = toy.config(
         folder, training={"weights": "average", "average": 3, "keep_last": 3, "save_every": 5, "max_updates": 20}
     )
@@ -34,14 +34,14 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
         assert torch.allclose(tensor, sum(weights[name] for weights in several) / 3, atol=1e-7)
 
 
-def test_two_processes_cannot_train_one_run(folder):
+def test_run_lock_excludes_second_process(folder):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
-    with _only_process(config.folder), pytest.raises(RunError, match="another process"):
+    with _run_lock(config.folder), pytest.raises(RunError, match="another process"):
         train(config)
 
 
-def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
+def test_run_lock_warns_without_file_locks(folder, monkeypatch, caplog):
     def lockless(*arguments):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -60,8 +60,8 @@ def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
         (Interrupted(1, "saved"), "saved\n"),
     ],
 )
-def test_the_log_says_why_a_run_ended(tmp_path, error, expected):
-    with pytest.raises(type(error)), _log_file(tmp_path / "train.log"):
+def test_log_file_has_final_exception(tmp_path, error, expected):
+    with pytest.raises(type(error)), _log_to_file(tmp_path / "train.log"):
         raise error
     log = (tmp_path / "train.log").read_text()
     assert log.endswith(expected)
@@ -69,7 +69,7 @@ def test_the_log_says_why_a_run_ended(tmp_path, error, expected):
 
 
 @pytest.mark.parametrize("place", [".lock", "train.log", "checkpoints", "tensorboard"])
-def test_nothing_is_written_through_a_link_out_of_the_folder(folder, place):
+def test_run_folder_refuses_links_out(folder, place):
     config = toy.config(folder)
     config.folder.mkdir(parents=True)
     mine = folder / "mine"
@@ -83,7 +83,7 @@ def test_nothing_is_written_through_a_link_out_of_the_folder(folder, place):
     assert mine.read_text() == "mine" if mine.is_file() else len(list(mine.iterdir())) == 1
 
 
-def test_a_run_folder_holds_what_it_promises(shared_runs):
+def test_run_folder_contents(shared_runs):
     folder, run = shared_runs.folder, shared_runs["transformer-1"]
     names = {path.name for path in run.iterdir()}
     assert names >= {
@@ -100,7 +100,7 @@ def test_a_run_folder_holds_what_it_promises(shared_runs):
     )
 
 
-def test_tensorboard_shows_figures_samples_and_attention(shared_runs):
+def test_tensorboard_contents(shared_runs):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = shared_runs["transformer-1"]
@@ -117,7 +117,7 @@ def test_tensorboard_shows_figures_samples_and_attention(shared_runs):
     assert "train/target_tokens_per_second" in tags["scalars"]
 
 
-def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
+def test_refused_run_keeps_files_of_user(folder):
     config = toy.config(folder, tokenizer={"vocabulary_size": 100_000})
     for mine in (["notes.txt"], []):
         config.folder.mkdir(parents=True)
@@ -131,7 +131,7 @@ def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
             shutil.rmtree(config.folder)
 
 
-def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_their_share(tmp_path, monkeypatch):
+def test_check_memory_limits(tmp_path, monkeypatch):
     toy.write_corpus(tmp_path, "copy", train=60)
     config = toy.config(tmp_path)
     workers = Workers(torch.device("cpu"))
@@ -141,18 +141,18 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
     for size, settings, needed in ((1, config, 12), (2, config, 12), (2, sharded, 8)):
         workers.size = size
         monkeypatch.setattr(command, "memory_bytes", lambda device, there=needed * parameters: there)
-        command.refuse_what_cannot_fit(settings, tokenizers, workers)
+        command.check_memory(settings, tokenizers, workers)
         monkeypatch.setattr(command, "memory_bytes", lambda device, there=needed * parameters - 1: there)
-        with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*take a smaller model"):
-            command.refuse_what_cannot_fit(settings, tokenizers, workers)
+        with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*choose a smaller model"):
+            command.check_memory(settings, tokenizers, workers)
     # Four workers on one machine share its memory.
     workers.local_size = 4
     monkeypatch.setattr(command, "memory_bytes", lambda device: 12 * parameters)
-    with pytest.raises(InputError, match="take a smaller model"):
-        command.refuse_what_cannot_fit(config, tokenizers, workers)
+    with pytest.raises(InputError, match="choose a smaller model"):
+        command.check_memory(config, tokenizers, workers)
 
 
-def test_a_run_folder_whose_files_have_too_long_paths_leaves_no_folder(tmp_path):
+def test_too_long_path_leaves_no_folder(tmp_path):
     toy.write_corpus(tmp_path, "copy", train=60)
     origin = tmp_path / "origin"
     origin.mkdir()
@@ -163,7 +163,7 @@ def test_a_run_folder_whose_files_have_too_long_paths_leaves_no_folder(tmp_path)
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_refused_model_leaves_no_folder(tmp_path):
+def test_too_large_model_leaves_no_folder(tmp_path):
     toy.write_corpus(tmp_path, "copy", train=60)
     before = set(tmp_path.iterdir())
     config = toy.config(tmp_path, model={"width": 65_536, "encoder_layers": 256})
@@ -172,7 +172,7 @@ def test_a_refused_model_leaves_no_folder(tmp_path):
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_glossary_is_copied_into_the_run_and_must_not_change_until_its_end(tmp_path: Path) -> None:
+def test_glossary_is_copied_and_must_not_change(tmp_path: Path) -> None:
     toy.write_corpus(tmp_path, "copy", train=200)
     glossary = tmp_path / "terms.tsv"
     glossary.write_text("ba\tba\nde fi\tde fi|zuzu\n")
@@ -193,7 +193,7 @@ def test_a_glossary_is_copied_into_the_run_and_must_not_change_until_its_end(tmp
     assert read_description(begun.folder).text.terms is not None
 
 
-def test_a_glossary_without_translations_gets_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_glossary_without_translations_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     toy.write_corpus(tmp_path, "copy", train=200)
     (tmp_path / "terms.tsv").write_text("ba = ba\nfi go\n")
     text = {"terms": str(tmp_path / "terms.tsv"), "slots": toy.SLOTS}

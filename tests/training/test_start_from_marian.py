@@ -1,5 +1,4 @@
-"""A run that begins with a MarianMT model: it goes on exactly, takes what fits from the folder, delivers the start if
-nothing was better, and is a MarianMT model again."""
+"""Tests of fine-tuning a MarianMT model: settings, resuming, provenance and export to transformers."""
 
 import json
 import os
@@ -44,7 +43,7 @@ def corpus(tmp_path):
     return write_corpus(tmp_path)
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(corpus, start):
+def test_marian_fine_tuning_resumes_bitwise(corpus, start):
     whole, broken = (tuned(corpus, start, name) for name in ("whole", "broken"))
     train(whole)
     train_until(broken, 13)
@@ -59,20 +58,20 @@ def test_a_stopped_run_resumes_to_the_same_bits(corpus, start):
     )
 
 
-def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
+def test_marian_fine_tuning_refuses_given_preset(corpus, start):
     """Not even the one that is as large as what is taken where none is typed."""
     asks_for_none, asks_for_it = (
         compose_job("train", TrainConfig, words).config.model for words in ([], ["model=transformer_small"])
     )
     assert asks_for_none == asks_for_it
-    with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; leave"):
+    with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; omit"):
         run_state(Resolved.of(tuned(corpus, start, model=asks_for_it)))
     assert run_state(Resolved.of(tuned(corpus, start, model=asks_for_none))).resolved.config.model.width == 32
     some = asks_for_none.model_copy(update={"width": 32, "heads": 4})
     assert run_state(Resolved.of(tuned(corpus, start, model=some))).resolved.config.model.activation == "silu"
 
 
-def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
+def test_provenance_records_hub_model_and_commit(corpus, start, tmp_path, monkeypatch):
     """With its commit, also by a run that begins with such a run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mt.storage.folders.download", lambda name: start)
@@ -87,14 +86,14 @@ def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start,
 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4]], ids=lambda layout: layout.name)
-def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
+def test_fine_tuned_marian_model_exports_to_transformers(corpus, tmp_path, layout):
     start = write_folder(tmp_path / "start", layout)
     run = tuned(corpus, start, weights="last")
     train(run)
     export_hugging_face(ExportConfig(format="hugging_face", run=str(run.folder), output=str(tmp_path / "out")))
-    model, told = transformers.MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    model, info = transformers.MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
     tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
-    assert not any(told.values()), told
+    assert not any(info.values()), info
     trained = open_model(run.folder)
     targets = sentences("target", len(LINES), seed=9)
     pairs = collate(trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(targets))
@@ -109,7 +108,7 @@ def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
     assert numbers[0] == numbers[1]
 
 
-def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
+def test_base_model_is_final_if_never_improved(corpus, start, caplog):
     caplog.set_level("INFO")
     run = tuned(corpus, start, rate=5.0, metric="loss")
     train(run)
@@ -120,7 +119,7 @@ def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
     assert results["initial_bleu"] == results["bleu"]
 
 
-def test_a_run_that_was_stopped_before_its_first_update_resumes(corpus, start, monkeypatch):
+def test_resume_before_first_update(corpus, start, monkeypatch):
     whole, broken = (tuned(corpus, start, name, max_updates=10) for name in ("whole", "broken"))
     train(whole)
     validate = Trainer._validate

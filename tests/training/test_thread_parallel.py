@@ -1,4 +1,4 @@
-"""Gradients by threads equal those of the whole batch, and do not depend on which thread is first."""
+"""Tests of data parallelism by threads: gradients equal those of the whole batch and are reproducible."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def _gradients(objective, parts, batch, repetitions=1):
 
 @pytest.mark.parametrize("parts", [2, 3, 20])
 @pytest.mark.parametrize("architecture", ["transformer", "rnn"])
-def test_gradients_of_threads_sum_to_those_of_the_batch(architecture, parts):
+def test_thread_gradients_equal_batch_gradients(architecture, parts):
     objective = Objective(toy.model(architecture, dropout=0.0), TrainingConfig(label_smoothing=0.1)).train()
     next(objective.parameters()).requires_grad_(False)
     batch = _batch()
@@ -39,7 +39,7 @@ def test_gradients_of_threads_sum_to_those_of_the_batch(architecture, parts):
         torch.testing.assert_close(ours, whole, rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_of_threads_is_repeated_bitwise():
+def test_thread_dropout_is_reproducible():
     threads = torch.get_num_threads()
     objective = Objective(toy.model(dropout=0.3), TrainingConfig()).train()
     results = [_gradients(objective, 3, _batch(40)) for _ in range(4)]
@@ -51,7 +51,7 @@ def test_dropout_of_threads_is_repeated_bitwise():
     assert torch.get_num_threads() == threads
 
 
-def test_parts_have_every_pair_once_and_less_padding():
+def test_split_by_length_reduces_padding():
     batch = _batch(50)
     parts = split_by_length(batch, 4)
     assert sorted(torch.cat([part.ids for part in parts]).tolist()) == list(range(50))
@@ -69,7 +69,7 @@ def test_part_count_divides_the_number_of_threads(threads, parts, monkeypatch):
 
 
 @pytest.mark.parametrize("settings", [{"objective": "simcut"}, {"compile": True}])
-def test_part_count_of_objectives_that_threads_cannot_share_is_one(settings, monkeypatch):
+def test_part_count_is_one_for_simcut_and_compile(settings, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     objective = Objective(toy.model(), TrainingConfig(**settings))
     assert part_count(objective, Workers(torch.device("cpu")), torch.float32) == 1

@@ -1,4 +1,4 @@
-"""Whole runs on a toy language: what is learned, and which weights, gradients and scores count."""
+"""Tests of whole runs on a toy language: learning, gradients, early stopping and records."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
-from mt.training.updater import UpdateBatches, Updater, feed, feed_process_count
+from mt.training.updater import UpdateBatches, Updater, feed_process_count, prefetch_updates
 from tests import toy
 from tests.clock import Clock
 from tests.training.runs import (
@@ -42,7 +42,7 @@ from tests.training.runs import (
         pytest.param("rnn", {"hidden": 96, "decoder_layers": 1}, marks=pytest.mark.slow),
     ],
 )
-def test_the_model_learns_to_reverse(tmp_path, architecture, model):
+def test_model_learns_to_reverse(tmp_path, architecture, model):
     """Which needs attention to the right word at each place; copying is easier."""
     toy.write_corpus(tmp_path, "reverse", train=2000, longest=5)
     config = toy.config(
@@ -67,12 +67,12 @@ def _update_of(batches):
     return UpdateBatches(batches, 0, 1, tokens, tokens, tokens)
 
 
-def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
-    """Updates take two seconds each, validations five, which are no training, and translating the test set eight. The
-    run is stopped and goes on."""
+def test_recorded_times_and_speeds(folder, monkeypatch):
+    """Updates take two seconds each, validations five, which do not count as training, and translating the test set
+    eight. The run is stopped and resumed."""
     clock = Clock()
     update, validate, translate = (
-        Updater.update, trainer_module.Trainer._validate, final_outputs.translate_together
+        Updater.train_step, trainer_module.Trainer._validate, final_outputs.translate_together
     )  # fmt: skip
 
     def taking(seconds, work):
@@ -84,7 +84,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
 
     monkeypatch.setattr(trainer_module, "time", clock)
     monkeypatch.setattr(final_outputs, "time", clock)
-    monkeypatch.setattr(Updater, "update", taking(2, update))
+    monkeypatch.setattr(Updater, "train_step", taking(2, update))
     monkeypatch.setattr(trainer_module.Trainer, "_validate", taking(5, validate))
     monkeypatch.setattr(final_outputs, "translate_together", taking(8, translate))
     config = toy.config(folder, training={"log_every": 4, "validate_every": 8, "max_updates": 18})
@@ -105,7 +105,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
+def test_bf16_loss_is_close_to_fp32(folder, architecture):
     losses = {}
     for precision in ("fp32", "bf16"):
         config = toy.config(folder, precision, architecture, training={"precision": precision, "max_updates": 30})
@@ -115,7 +115,7 @@ def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_counted_embeddings_are_all_that_differs_before_the_first_update(folder, architecture):
+def test_initial_embeddings_setting_changes_only_embeddings(folder, architecture):
     first = []
     for start in ("random", "co_occurrence"):
         config = toy.config(folder, start, architecture, training={"initial_embeddings": start})
@@ -135,7 +135,7 @@ def _moments_after(folder, architecture):
         training = make_trainer(config, data=data)
         batches = [collate(rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(borders)]
         for _ in range(updates):
-            training.updater.update(_update_of(batches))
+            training.updater.train_step(_update_of(batches))
         assert training.progress.target_tokens == updates * sum(batch.target_tokens for batch in batches)
         return training.updater.optimizer.state_tensors()
 
@@ -143,7 +143,7 @@ def _moments_after(folder, architecture):
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
+def test_gradient_accumulation_equals_large_batch(folder, architecture):
     """An update on the same pairs in 1 batch, or in 4 of other sizes and lengths: equal gradients."""
     moments_after = _moments_after(folder, architecture)
     # Adam's first moment is a tenth of the gradient.
@@ -154,9 +154,7 @@ def test_accumulating_small_batches_equals_the_large_one(folder, architecture):
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
-    folder, monkeypatch, caplog, architecture
-):
+def test_out_of_memory_halves_batches(folder, monkeypatch, caplog, architecture):
     moments_after = _moments_after(folder, architecture)
     most_pairs, failed = 40, 0
     real_forward = Objective.forward
@@ -186,7 +184,7 @@ def test_a_batch_too_large_for_the_memory_is_done_in_parts_with_equal_gradients(
 
 @pytest.mark.parametrize("save_every", [1, 5])
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architecture, save_every, monkeypatch, caplog):
+def test_non_finite_gradients_are_skipped_and_end_run(folder, architecture, save_every, monkeypatch, caplog):
     training = {"max_bad_steps": 3, "max_updates": 20, "save_every": save_every, "log_every": 2}
     config = toy.config(folder, architecture=architecture, training=training)
     real_forward = Objective.forward
@@ -218,8 +216,8 @@ WAITS = (
 
 
 class _NoWaiting(TorchDispatchMode):
-    """Fails what makes the CPU wait for a GPU, as far as it can be seen on a CPU: values that decide where Python goes
-    on, shapes that depend on values. Copies to the CPU are none here."""
+    """Fails operations that make the CPU wait for a GPU, as far as a CPU shows them: values that control Python's flow,
+    and shapes that depend on values. Copies to the CPU are not noticed."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.name().removeprefix("aten::").split(".")[0]
@@ -231,7 +229,7 @@ class _NoWaiting(TorchDispatchMode):
 
 @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, architecture, objective, monkeypatch):
+def test_train_step_never_waits_for_gpu(folder, architecture, objective, monkeypatch):
     def as_on_a_gpu(query, key, value, mask, dropout):
         causal = mask is not None and mask.shape[-2] > 1
         context = scaled_dot_product_attention(query, key, value, None if causal else mask, is_causal=causal)
@@ -241,25 +239,25 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
     training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "auto"}}
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
     trainer = make_trainer(config)
-    with contextlib.closing(feed(trainer.batches, 0, 0, 2, ALONE)) as updates:
+    with contextlib.closing(prefetch_updates(trainer.batches, 0, 0, 2, ALONE)) as updates:
         for _ in range(3):
             ready = next(updates)
             with _NoWaiting():
-                trainer.updater.update(ready)
-            trainer.updater.count()  # else the next update would do so, as it should
+                trainer.updater.train_step(ready)
+            trainer.updater.finish_pending_step()  # else the next update would do so, as it should
     assert trainer.progress.interval_target_tokens > 0
 
 
 @pytest.mark.parametrize(("precision", "rounds"), [("bf16", True), ("fp32", False)])
-def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, monkeypatch, precision, rounds):
+def test_tf32_of_recurrent_layers_by_precision(folder, monkeypatch, precision, rounds):
     seen = []
-    real_update = Updater.update
+    real_update = Updater.train_step
 
     def update(self, ready):
         seen.append(torch.backends.cudnn.allow_tf32)
         return real_update(self, ready)
 
-    monkeypatch.setattr(Updater, "update", update)
+    monkeypatch.setattr(Updater, "train_step", update)
     train(toy.config(folder, training={"max_updates": 6, "validate_every": 6, "precision": precision}))
     assert seen == 6 * [rounds]
     assert not torch.backends.cudnn.allow_tf32
@@ -267,33 +265,31 @@ def test_recurrent_layers_may_round_while_training_in_less_than_fp32(folder, mon
 
 @pytest.mark.parametrize("scale", [2.0**16, 2.0, 1.0])
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_cannot_fall(
-    folder, monkeypatch, kind, scale
-):
+def test_fp16_overflow_is_skipped(folder, monkeypatch, kind, scale):
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
     training = make_trainer(config)
     training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
-    updates = feed(training.batches, 0, 0, 1, ALONE)
-    training.updater.update(next(updates))
+    updates = prefetch_updates(training.batches, 0, 0, 1, ALONE)
+    training.updater.train_step(next(updates))
     before = [parameter.detach().clone() for parameter in training.model.parameters()]
 
     real_forward = Objective.forward
     monkeypatch.setattr(Objective, "forward", lambda self, batch: real_forward(self, batch) * float("inf"))
-    training.updater.update(next(updates))
-    training.updater.count()
+    training.updater.train_step(next(updates))
+    training.updater.finish_pending_step()
     assert training.updater.scaler.get_scale() == scale / 2
     assert training.progress.bad_updates == (scale == 1)  # a smaller scale would not help
     assert all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
 
     monkeypatch.setattr(Objective, "forward", real_forward)
-    training.updater.update(next(updates))
+    training.updater.train_step(next(updates))
     assert not all(torch.equal(one, other) for one, other in zip(before, training.model.parameters(), strict=True))
     updates.close()
 
 
 @pytest.mark.parametrize(("metric", "sign"), [("chrf", 1), ("ter", -1)])
-def test_patience_stops_at_the_best_weights_by_any_metric(folder, metric, sign):
+def test_patience_stops_at_best_weights(folder, metric, sign):
     optimizer = {"kind": "adamw", "learning_rate": 0.03}
     training = {"max_updates": 60, "validate_every": 2, "patience": 3, "metric": metric, "optimizer": optimizer}
     config = toy.config(folder, training=training)
@@ -314,7 +310,7 @@ def test_patience_stops_at_the_best_weights_by_any_metric(folder, metric, sign):
             train(toy.config(folder, training=training | change))
 
 
-def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_reported(folder, caplog):
+def test_average_of_fewer_checkpoints_warns(folder, caplog):
     """The run stopped before there were so many."""
     optimizer = {"kind": "adamw", "learning_rate": 1e-12}
     training = {"weights": "average", "average": 9, "keep_last": 9, "validate_every": 2, "patience": 2}
@@ -325,7 +321,7 @@ def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_reported(folder, cap
     assert f"the mean of its {saved} checkpoints" in caplog.text
 
 
-def test_sampling_from_a_tokenizer_without_merges_is_refused(folder):
+def test_sampling_refuses_tokenizer_without_merges(folder):
     base = toy.config(folder, "base", tokenizer={"kind": "char"})
     train(base)
     tuned = toy.config(folder, "tuned", tokenizer={"sampling": 0.1}, training={"init_from": str(base.folder)})
@@ -335,7 +331,7 @@ def test_sampling_from_a_tokenizer_without_merges_is_refused(folder):
 
 
 @pytest.mark.parametrize("scores", [(-float("nan"), -float("nan"), -9.0, -float("nan"), -8.0, -8.0), 6 * (0.0,)])
-def test_a_loss_that_is_no_number_is_worse_than_any(scores):
+def test_record_validation_ranks_nan_last(scores):
     """Also as the first one, with which all later ones are compared, and where BLEU is the same each time."""
     progress = Progress()
     assert not any(dataclasses.astuple(progress)), "a run begins with nothing done, and nothing due"
@@ -347,7 +343,7 @@ def test_a_loss_that_is_no_number_is_worse_than_any(scores):
     assert (progress.best_update, progress.best_loss) == (5, 8.0)
 
 
-def test_chrf_then_loss_decide_between_equal_scores_for_patience_too():
+def test_record_validation_breaks_ties_by_chrf_then_loss():
     progress = Progress()
     validations = (3.0, 2.4), (7.0, 2.5), (7.0, 1.5), (6.0, 0.8), (7.0, 1.5)
     best = [progress.record_validation(0.0, chrf, loss) for chrf, loss in validations]
@@ -357,7 +353,7 @@ def test_chrf_then_loss_decide_between_equal_scores_for_patience_too():
     assert not recorded_by_1_0.record_validation(0.0, 9.0, 2.1)
 
 
-def test_patience_counts_by_chrf_where_no_line_has_four_words(tmp_path, caplog):
+def test_patience_uses_chrf_when_bleu_is_zero(tmp_path, caplog):
     toy.write_corpus(tmp_path, "copy", train=500, longest=3)
     config = toy.config(tmp_path, training={"max_updates": 40, "validate_every": 4, "patience": 2})
     train(config)
@@ -368,11 +364,11 @@ def test_patience_counts_by_chrf_where_no_line_has_four_words(tmp_path, caplog):
     assert caplog.text.count("BLEU stays 0 if no line has four words: set training.metric=chrf") == 1
 
 
-def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
+def test_recorded_intervals_count_their_batches(folder):
     config = toy.config(folder, training={"accumulate": 2, "max_updates": 10, "log_every": 5})
     train(config)
     training = make_trainer(config)
-    with contextlib.closing(feed(training.batches, 0, 0, 2, ALONE)) as updates:
+    with contextlib.closing(prefetch_updates(training.batches, 0, 0, 2, ALONE)) as updates:
         taken = [next(updates) for _ in range(10)]
     recorded = [line for line in read_metrics(config.folder) if line["split"] == "train"]
     for number, line in enumerate(recorded, 1):
@@ -402,9 +398,7 @@ def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
         (3, "cuda", 16, 1, 0.0, 0),
     ],
 )
-def test_processes_feed_a_gpu_if_there_is_work_for_them(
-    tmp_path, monkeypatch, setting, device, cores, local_size, sampling, expected
-):
+def test_feed_process_count(tmp_path, monkeypatch, setting, device, cores, local_size, sampling, expected):
     monkeypatch.setattr("mt.training.updater.available_cores", lambda: cores)
     config = toy.config(tmp_path, training={"feed_processes": setting}, tokenizer={"sampling": sampling})
     workers = Workers(torch.device(device))
@@ -412,6 +406,6 @@ def test_processes_feed_a_gpu_if_there_is_work_for_them(
     assert feed_process_count(config, workers) == expected
 
 
-def test_augmentation_is_work_for_processes(tmp_path):
+def test_feed_process_count_with_augmentation(tmp_path):
     config = toy.config(tmp_path, training={"feed_processes": 2}, text={"augmentation": toy.CHANGED})
     assert feed_process_count(config, Workers(torch.device("cpu"))) == 2

@@ -7,7 +7,7 @@ from tests.data.corpora import load, texts, write
 from tests.training.runs import read_results, read_validations, train_until
 
 
-def test_a_set_has_the_figures_of_a_run_with_that_set_alone(folder):
+def test_named_validation_sets_equal_separate_sets(folder):
     chat, news = ([f"{folder}/{split}.{language}" for language in ("xx", "yy")] for split in ("test", "valid"))
     alone = toy.config(folder, "alone", data={"valid": chat}, training={"metric": "loss"})
     training = {"metric": "2.loss", "valid_bleu_pairs": 16}
@@ -25,7 +25,7 @@ def test_a_set_has_the_figures_of_a_run_with_that_set_alone(folder):
         assert line["loss"] != expected["loss"]
 
 
-def test_each_set_of_tables_loses_its_empty_pairs(tmp_path):
+def test_validation_tables_skip_empty_pairs(tmp_path):
     news, chat = (write(tmp_path / f"{name}.tsv", [f"{name}\ta", "\tb", "c\td"]) for name in ("news", "chat"))
     sets = {"news": news, "chat": chat}
     corpus = load(kind="table", train=news, valid=sets, test=news, source_column=0, target_column=1)

@@ -1,4 +1,4 @@
-"""Vocabularies of one's own: symbols reach the model whole, and come out of it as typed."""
+"""Tests of custom symbols and of extended vocabularies in training, translation and export."""
 
 import json
 import re
@@ -75,12 +75,12 @@ def pieces_of(translator, line):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_symbols_are_tokens_in_training_and_translation(folder, enabled):
+def test_symbols_are_single_tokens(folder, enabled):
     text = {"augmentation": toy.CHANGED} if enabled else {"enabled": False, "slots": 10}
     tokenizer = {"symbols": SYMBOLS, "sampling": 0.5}
     config = toy.config(folder, tokenizer=tokenizer, data={"cleaning": ("items", "numbers")}, text=text)
     data = toy.prepared(config)
-    assert len(data.train) == 600, "a symbol on one side only is no fault"
+    assert len(data.train) == 600, "cleaning ignores a symbol on one side only"
     tech, url = (data.tokenizers.source.subwords(range(320)).index(symbol) for symbol in SYMBOLS[:2])
     for source, target in samples(config, data):
         assert source.count(tech) == source.count(url) == target.count(url) == 1
@@ -108,7 +108,7 @@ def test_symbols_are_tokens_in_training_and_translation(folder, enabled):
         (("",), "at least 1 character"),
     ],
 )
-def test_symbols_that_cannot_be_are_refused(symbols, message):
+def test_symbols_refuse_invalid_values(symbols, message):
     with pytest.raises(ValidationError, match=re.escape(message)):
         TokenizerConfig(symbols=symbols)
 
@@ -167,7 +167,7 @@ def test_fine_tuning_extends_the_vocabulary(tmp_path, architecture, tokenizer):
         samples_of(after, word[1:], 0.5, range(9))  # BPE-dropout knows the new merges
 
 
-def test_extensions_that_cannot_be_are_refused(tmp_path, shared_runs):
+def test_extend_refuses_impossible_values(tmp_path, shared_runs):
     base = SimpleNamespace(folder=shared_runs["transformer-1"])
     write_domain(tmp_path)
     with pytest.raises(
@@ -182,7 +182,7 @@ def test_extensions_that_cannot_be_are_refused(tmp_path, shared_runs):
         toy.config(tmp_path, tokenizer={"extend": 5})
 
 
-def test_symbols_are_no_words_to_learn():
+def test_extended_does_not_learn_words_in_symbols():
     config = TokenizerConfig(vocabulary_size=300, symbols=("@bade",))
     base = train_tokenizer(toy.sentences(300, 1), ("xx",), config)
     grown = extend_tokenizer(
@@ -194,7 +194,7 @@ def test_symbols_are_no_words_to_learn():
     assert not any("bade" in piece for piece in grown.subwords(range(301, 303)))
 
 
-def test_exported_vocabularies_have_symbols_and_new_pieces(tmp_path):
+def test_export_has_symbols_and_new_tokens(tmp_path):
     config = TokenizerConfig(vocabulary_size=300, symbols=("<tech>",))
     tokenizer = extend_tokenizer(
         train_tokenizer(toy.sentences(300, 1), ("xx",), config),

@@ -25,7 +25,7 @@ class GivenAttention(RecordableAttention):
 
     def forward(self, weights: Tensor) -> None:
         if self.recorder is not None:
-            self.recorder.keep(weights, weights)
+            self.recorder.record(weights, weights)
 
 
 class Layer(nn.Module):

@@ -17,7 +17,7 @@ from mt.core.language import UNKNOWN_LANGUAGE
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.storage.folders import open_folder
 from mt.storage.run_folder import flat_config
-from mt.training.advice import SCRIPT_PAIRS, advice_on_code, advice_on_script
+from mt.training.hints import SCRIPT_PAIRS, language_code_hint, script_hint
 
 NOT_KNOWN = "not known"
 """Shown for the training settings and the data of a model without a run."""
@@ -146,7 +146,7 @@ def find_warnings(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
     ):
         if code and lines:
             text = "".join(lines[row] for row in evenly_spaced_rows(len(lines), SCRIPT_PAIRS))
-            yield from filter(None, [advice_on_code(key, code) or advice_on_script(key, code, noun, text)])
+            yield from filter(None, [language_code_hint(key, code) or script_hint(key, code, noun, text)])
     references = {
         f"reference {number}" if evaluation.other_references else "the reference": lines
         for number, lines in enumerate(evaluation.all_references, 1)

@@ -39,7 +39,7 @@ def observed_updates(stop_at: int | None = None) -> Iterator[list[tuple[float, i
         stop_at: The number of the update during which this process gets SIGTERM; None: it gets none.
     """
     starts: list[tuple[float, int]] = []
-    real_update = Updater.update
+    real_update = Updater.train_step
 
     def update(self: Updater, ready: UpdateBatches) -> tuple[torch.Tensor, float]:
         starts.append((time.perf_counter(), ready.target_tokens))
@@ -47,7 +47,7 @@ def observed_updates(stop_at: int | None = None) -> Iterator[list[tuple[float, i
             os.kill(os.getpid(), signal.SIGTERM)
         return real_update(self, ready)
 
-    with patch.object(Updater, "update", update):
+    with patch.object(Updater, "train_step", update):
         yield starts
 
 

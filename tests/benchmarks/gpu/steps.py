@@ -33,7 +33,7 @@ from mt.training.packed_step import PackedStep
 from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import run_state
 from mt.training.trainer import Trainer
-from mt.training.updater import UpdateBatches, Updater, feed
+from mt.training.updater import UpdateBatches, Updater, prefetch_updates
 from tests import packed_attention  # noqa: F401
 from tests.benchmarks import machine, task
 from tests.benchmarks.gpu.figures import peak_memory, tell, wait_for
@@ -85,32 +85,32 @@ def measure_ours(setup: Setup, config: TrainConfig, captures: bool = True, compa
     """
     trainer = new_trainer(config)
     updater, device = trainer.updater, trainer.workers.device
-    with closing(feed(trainer.batches, 0, 0, config.training.accumulate, trainer.workers)) as updates:
+    with closing(prefetch_updates(trainer.batches, 0, 0, config.training.accumulate, trainer.workers)) as updates:
         ready = list(islice(updates, WARM_UP + setup.scale.timed_updates))
     packed_step = updater.packed_step
-    without_graphs = patch("mt.training.packed_step.capture", lambda function, device: function)
+    without_graphs = patch("mt.training.packed_step.capture_graph", lambda function, device: function)
     with nullcontext() if captures else without_graphs, tf32_in_recurrent_layers(trainer.precision):
         started = time.perf_counter()
-        updater.update(ready[0])
+        updater.train_step(ready[0])
         wait_for(device)
         first = time.perf_counter() - started
         if packed_step:
             loss, gradient = packed_step.deviations or (None, None)
             is_packed = updater.packed_step is not None
             tell(check="passed" if is_packed else "failed", loss_deviation=loss, gradient_deviation=gradient)
-        seconds = seconds_of(updater.update, ready[1:], device)
+        seconds = seconds_of(updater.train_step, ready[1:], device)
         timed = ready[WARM_UP:]
         tokens = [sum(getattr(item, name) for item in timed) for name in ("source_tokens", "target_tokens")]
         padding = 1 - tokens[1] / sum(item.padded_tokens for item in timed)
         tell_speed(setup, config, trainer.model.output_weight.shape[0], tokens, len(timed) / seconds, device)
         tell(first_update_seconds=first, padding_share=padding)
-        tell_launches(lambda: updater.update(timed[0]))
+        tell_launches(lambda: updater.train_step(timed[0]))
         if updater.packed_step and len(timed[0].batches) == 1:
             tell_dropout(updater, updater.packed_step, timed[0])
         for precision in dict.fromkeys((torch.float32, trainer.precision)) if compares_with_cpu else ():
             loss, gradient = deviations_from_cpu(trainer.model, device, precision)
             tell(compared_with_cpu=precision_name(precision), loss_deviation=loss, gradient_deviation=gradient)
-        tell_kernels(lambda: updater.update(timed[0]), device)
+        tell_kernels(lambda: updater.train_step(timed[0]), device)
 
 
 def seconds_of(update: Callable, items: Sequence, device: torch.device) -> float:
@@ -183,7 +183,7 @@ def tell_dropout(updater: Updater, step: PackedStep, ready: UpdateBatches) -> No
     losses = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        step.update(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
+        step.train_step(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
         losses.append(step.loss.item())
     step._enabled.fill_(True)
     updater.optimizer.zero_grad()

@@ -25,8 +25,8 @@ from mt.distributed.workers import Workers, interleave
 from mt.text.placeholders import all_placeholders
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
-from mt.training.preparation import drop_long, encode_pairs
-from mt.training.updater import feed
+from mt.training.preparation import drop_long_pairs, encode_pairs
+from mt.training.updater import prefetch_updates
 from tests import toy
 from tests.processes import pool_processes
 from tests.training.runs import ALONE
@@ -291,7 +291,7 @@ def test_processes_make_same_batches(pairs, layer, small_windows, sampling, augm
 def test_feed_reports_killed_process(pairs, layer, small_windows):
     before = pool_processes()
     batches = TrainingBatches(pairs, [layer], BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
-    updates = feed(batches, 0, 0, 1, ALONE)
+    updates = prefetch_updates(batches, 0, 0, 1, ALONE)
     next(updates)
     for process in pool_processes() - before:
         process.kill()
@@ -381,11 +381,11 @@ def test_evaluation_batches_cover_pairs_longest_first(pairs, layer):
 
 
 def test_drop_long_judges_both_sides(pairs):
-    kept = drop_long(pairs, 20)["id"][:]
+    kept = drop_long_pairs(pairs, 20)["id"][:]
     assert 0 < len(kept) < len(pairs)
     assert kept == [pair["id"] for pair in pairs if max(pair["source_length"], pair["target_length"]) <= 20]
-    assert drop_long(pairs, 1000) is pairs
-    assert len(drop_long(pairs, 1)) == 0
+    assert drop_long_pairs(pairs, 1000) is pairs
+    assert len(drop_long_pairs(pairs, 1)) == 0
 
 
 def test_repeated_twice_appends_all_pairs_again():

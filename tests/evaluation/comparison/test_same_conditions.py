@@ -7,7 +7,7 @@ import torch
 from mt.config.resolved import Resolved
 from mt.distributed.workers import Workers
 from mt.training.trainer import Trainer
-from mt.training.updater import feed
+from mt.training.updater import prefetch_updates
 from tests import toy
 
 
@@ -16,7 +16,7 @@ def _first_batches(folder, architecture, count):
     config.folder.mkdir(parents=True)
     alone = Workers(torch.device("cpu"))
     trainer = Trainer(Resolved(config), toy.prepared(config), alone, None)
-    updates = feed(trainer.batches, 0, 0, 1, alone)
+    updates = prefetch_updates(trainer.batches, 0, 0, 1, alone)
     try:
         return [update.batches[0] for update in islice(updates, count)]
     finally:

@@ -75,8 +75,8 @@ def test_empty_lines_are_counted_with_the_first():
 @pytest.mark.parametrize(
     ("code", "text", "told"),
     [
-        ("cn", "我今天早上去了学校", "target_language=cn is no known language code"),
-        ("jp", "私は学校に行きました", "target_language=jp is no known language code"),
+        ("cn", "我今天早上去了学校", "target_language=cn is not a known language code"),
+        ("jp", "私は学校に行きました", "target_language=jp is not a known language code"),
         ("en", "我今天早上去了学校", "target_language=en, but the references are in Chinese script: set .*zh"),
         ("de", "ฉันไปโรงเรียน", "target_language=de, but the references are in Thai script: set .*th"),
         ("zh", "I went to school", "target_language=zh, but the references are not in Chinese script"),
