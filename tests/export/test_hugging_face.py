@@ -1,6 +1,5 @@
 """The export for ``transformers``: logits, translations and tokenizers compared with the model, and obstacles."""
 
-import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -222,18 +221,6 @@ def test_unsupported_model_is_not_exported(tokenizers, tmp_path):
     with pytest.raises(InputError, match="transformers cannot run this model: tokenizer.joint=false"):
         _load(run, tmp_path / "new" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_export_writes_data_files_only(tokenizers, tmp_path):
-    run = train_briefly(tmp_path / "run", tokenizers[False], updates=1, norm="post")
-    export_hugging_face(
-        ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0")
-    )
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "README.md", "config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm",
-        "target_vocab.json", "tokenizer_config.json", "vocab.json",
-    }  # fmt: skip
-    assert json.loads((tmp_path / "out" / "generation_config.json").read_text())["num_beams"] == 2
 
 
 def test_unknown_position_encoding_is_an_obstacle():

@@ -11,7 +11,6 @@ from mt.core.process import exit_status
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description, write_words
 from mt.training.command import train
-from mt.translation.command import translate
 from mt.translation.trained_model import read_spelling
 from mt.translation.translator import Translator
 from tests import toy
@@ -44,18 +43,6 @@ def test_alignment_and_attention_are_those_of_first_member(runs):
     assert (
         several.attention(LINES[0], references[0]).maps.keys() == first.attention(LINES[0], references[0]).maps.keys()
     )
-
-
-def test_translate_writes_the_same_for_ensemble_of_copies(runs, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
-    files = {"input": "in.txt", "output": "out.txt", "decoding": {"alignments": "links.txt"}}
-    outputs = []
-    for run in (runs["rnn"], [runs["rnn"], runs["rnn"]]):
-        translate(TranslateConfig.model_validate({"run": run} | files))
-        outputs.append([path.read_bytes() for path in sorted(tmp_path.glob("*.txt"))])
-    assert outputs[0] == outputs[1]
-    assert all(content.count(b"\n") == len(LINES) for content in outputs[0])
 
 
 def test_members_with_other_tokenizer_or_text_layer_are_rejected(runs):
