@@ -31,7 +31,7 @@ RESTORE_OR_RETRAIN = "restore it from a backup, or train again under another nam
 """The remedy for a corrupted file that only training writes."""
 
 
-def damaged_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> InputError:
+def corrupted_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> InputError:
     """Return the error for a file that this project wrote and can no longer read.
 
     Args:
@@ -43,7 +43,7 @@ def damaged_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> I
 
 
 def wrong_keys(keys: Iterable[str]) -> str:
-    """Return the reason for ``damaged_file`` if values of a file are missing or wrong. Repeated keys count once."""
+    """Return the reason for ``corrupted_file`` if values of a file are missing or wrong. Repeated keys count once."""
     return f"wrong or missing: {', '.join(dict.fromkeys(keys))}"
 
 

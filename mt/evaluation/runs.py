@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import FiniteFloat
 
 from mt.config import TrainConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, corrupted_file
 from mt.core.files import read_lines
 from mt.core.language import Direction
 from mt.storage.folders import refuse_unsafe_folder
@@ -83,7 +83,7 @@ def read_run(folder: Path) -> Run:
             if record["split"] == "valid":
                 validations.append(_Validation(**record).model_dump())
         except (ValueError, RecursionError, TypeError, KeyError):
-            raise damaged_file(folder / METRICS_LOG, f"line {number}") from None
+            raise corrupted_file(folder / METRICS_LOG, f"line {number}") from None
     return Run(folder, read_config(folder), results, read_provenance(folder), validations, read_scored(folder))
 
 

@@ -16,7 +16,7 @@ from mt.config import (
     as_pairs,
     single_corpora,
 )
-from mt.core.errors import damaged_file, wrong_keys
+from mt.core.errors import corrupted_file, wrong_keys
 from mt.core.language import base_language, english_name
 from mt.metrics.registry import METRICS
 from mt.storage.model_description import ModelDescription
@@ -138,7 +138,7 @@ def _base_model(run: Path) -> tuple[str, str]:
         return "", ""
     if (run / PROVENANCE).exists() and (recorded := read_provenance(run)["base_model"]) is not None:
         if not HUB_NAME.fullmatch(recorded):
-            raise damaged_file(run / PROVENANCE, wrong_keys(["base_model"]))
+            raise corrupted_file(run / PROVENANCE, wrong_keys(["base_model"]))
         name, _, commit = recorded.partition("@")
         return name, commit
     return Path(init_from).name, ""

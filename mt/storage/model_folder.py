@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from mt.config import ModelConfig, Terms
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError, corrupted_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.language import Direction
 from mt.storage.model_description import ModelDescription
@@ -134,7 +134,7 @@ class NativeFolder(ModelFolder):
         _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
         version = values.pop("format", None)
         if type(version) is not int or version != MODEL_FORMAT:
-            raise damaged_file(path, f"its format is not {MODEL_FORMAT}")
+            raise corrupted_file(path, f"its format is not {MODEL_FORMAT}")
         return validate(
             path, ModelDescription, values, f"not a model description of format {MODEL_FORMAT}", strict=True
         )
@@ -157,7 +157,7 @@ class NativeFolder(ModelFolder):
         if description.directions and isinstance(counts, dict):
             counts = counts.get(direction.key)
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
-            raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
+            raise corrupted_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
         return counts, capitalized
 
     def read_terms(self) -> Terms:
@@ -167,7 +167,7 @@ class NativeFolder(ModelFolder):
         path = self.path / TERMS
         terms = validate_recorded(path, dict[str, tuple[str, ...]], read_json(path, "terms")["terms"])
         if terms_checksum(terms) != checksum or not all(terms.values()):
-            raise damaged_file(path, f"not the terms that {MODEL} names")
+            raise corrupted_file(path, f"not the terms that {MODEL} names")
         return terms
 
 

@@ -30,7 +30,7 @@ from mt.core.errors import (
     RESTORE_OR_RETRAIN,
     InputError,
     aligned,
-    damaged_file,
+    corrupted_file,
     format_value,
     nearest,
     visible,
@@ -105,7 +105,7 @@ def refuse_changed_files(run: Path, results: dict) -> None:
     """
     recorded = results.get(FILE_CHECKSUMS)
     if not isinstance(recorded, dict):
-        raise damaged_file(run / RESULTS, wrong_keys([FILE_CHECKSUMS]), RESTORE_OR_SCORE_AGAIN)
+        raise corrupted_file(run / RESULTS, wrong_keys([FILE_CHECKSUMS]), RESTORE_OR_SCORE_AGAIN)
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
         raise InputError(f"{run / changed[0]}: corrupted or changed since the run was scored; {RESTORE_OR_RETRAIN}")
@@ -238,7 +238,7 @@ def read_results(run: Path) -> dict:
     results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
     validate_recorded(run / RESULTS, Results, results, RESTORE_OR_SCORE_AGAIN)
     if wrong := [metric for metric in _metrics(results) if not is_number(results.get(metric))]:
-        raise damaged_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
+        raise corrupted_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
     return results
 
 

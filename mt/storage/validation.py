@@ -17,7 +17,7 @@ import pydantic
 import yaml
 from safetensors import SafetensorError, safe_open
 
-from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, corrupted_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 
 if TYPE_CHECKING:  # paths are checked before PyTorch is imported
@@ -158,7 +158,7 @@ def validate_recorded(path: Path, kind: type[Record], values: object, remedy: st
         return pydantic.TypeAdapter(kind).validate_python(values)
     except pydantic.ValidationError as error:
         keys = wrong_keys(".".join(map(str, details["loc"])) for details in error.errors())
-        raise damaged_file(path, keys, remedy) from None
+        raise corrupted_file(path, keys, remedy) from None
 
 
 def write_json(path: Path, content: dict) -> None:
@@ -183,10 +183,10 @@ def read_json(path: Path, *needed: str, remedy: str = RESTORE_OR_RETRAIN) -> dic
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; {remedy}") from None
     except ValueError:
-        raise damaged_file(path, "not UTF-8", remedy) from None
+        raise corrupted_file(path, "not UTF-8", remedy) from None
     content = unsealed(text, path, remedy)
     if missing := set(needed) - content.keys():
-        raise damaged_file(path, wrong_keys(sorted(missing)), remedy)
+        raise corrupted_file(path, wrong_keys(sorted(missing)), remedy)
     return content
 
 
@@ -211,13 +211,13 @@ def unsealed(text: str, path: Path, remedy: str = RESTORE_OR_RETRAIN) -> dict:
     """
     match = re.fullmatch(rf'(.*),\n  "{CHECKSUM_KEY}": "([0-9a-f]{{64}})"\n}}\n', text, re.DOTALL)
     if not match:
-        raise damaged_file(path, "no checksum at its end", remedy)
+        raise corrupted_file(path, "no checksum at its end", remedy)
     if sha256(match[1]) != match[2]:
-        raise damaged_file(path, "does not match its checksum", remedy)
+        raise corrupted_file(path, "does not match its checksum", remedy)
     try:
         return dict(json.loads(match[1] + "\n}"))
     except (ValueError, TypeError, RecursionError):  # forged: a checksum protects from accidents only
-        raise damaged_file(path, "no valid JSON", remedy) from None
+        raise corrupted_file(path, "no valid JSON", remedy) from None
 
 
 def sha256(text: str) -> str:

@@ -9,7 +9,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from mt.config import ModelConfig
-from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, corrupted_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.storage.run_folder import CHECKPOINTS
 from mt.storage.validation import open_safetensors, read_safetensors, sealed, short_list, unsealed
@@ -109,7 +109,7 @@ def read_tensors(path: Path) -> Tensors:
     recorded = read_metadata(path)
     tensors = read_safetensors(path)
     if recorded.get(TENSORS) != checksum(tensors):
-        raise damaged_file(path, "does not match its checksum", remedy_for(path))
+        raise corrupted_file(path, "does not match its checksum", remedy_for(path))
     return tensors
 
 
@@ -122,7 +122,7 @@ def read_metadata(path: Path) -> dict[str, object]:
     with open_safetensors(path) as file:
         metadata = file.metadata() or {}
     if metadata.keys() != {CHECKSUMS}:
-        raise damaged_file(path, "its metadata are not those of mt-trainer", remedy_for(path))
+        raise corrupted_file(path, "its metadata are not those of mt-trainer", remedy_for(path))
     return unsealed(metadata[CHECKSUMS], path, remedy_for(path))
 
 
@@ -147,7 +147,7 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
     tensors = read_tensors(path)
     trained = read_metadata(path).get(ARCHITECTURE)
     if not isinstance(trained, dict):
-        raise damaged_file(path, wrong_keys([ARCHITECTURE]), remedy_for(path))
+        raise corrupted_file(path, wrong_keys([ARCHITECTURE]), remedy_for(path))
     settings = architecture_settings(config)
     problems = [
         *(f"{name} is missing" for name in shapes.keys() - tensors.keys()),

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
-from mt.core.errors import InputError, damaged_file, format_value
+from mt.core.errors import InputError, corrupted_file, format_value
 from mt.core.files import UNDECODABLE
 from mt.core.language import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction, writes_spaces
 from mt.core.output import record_path, recorded_job, resumable_outputs
@@ -93,7 +93,7 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
         return None
     record_path(output).unlink(missing_ok=True)  # exists if the process was killed at the very end
     if output.stat().st_size != provenance["size"]:
-        raise damaged_file(path, f"it does not describe {output}", remedy)
+        raise corrupted_file(path, f"it does not describe {output}", remedy)
     (done,) = provenance["passes"]
     return TableProgress(done["lines"], done["pairs"], done["left_out"])
 

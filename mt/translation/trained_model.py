@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, Terms, TextLayerConfig
-from mt.core.errors import InputError, damaged_file, format_value, wrong_keys
+from mt.core.errors import InputError, corrupted_file, format_value, wrong_keys
 from mt.core.language import AskedDirection, Direction, choose_direction
 from mt.models.build import build_meta_model, build_model
 from mt.models.seq2seq import Seq2Seq
@@ -206,6 +206,6 @@ def _read_spelling(folder: ModelFolder, description: ModelDescription, direction
         return None
     counts, capitalized = words
     if not all(CORRECTABLE_WORD.fullmatch(word) for word in counts):
-        raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
+        raise corrupted_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
     names = None if capitalized is None else frozenset(capitalized)
     return Spelling(counts, direction.source, threshold, direction.target, names)
