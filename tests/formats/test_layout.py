@@ -105,9 +105,10 @@ def test_cut_paragraphs_joins_lines_of_flowing_text(text, line):
 
 
 def test_restore_wraps_translation_at_similar_point():
-    layout = cut_paragraphs("This is a sentence of a few words\nthat continues here.")
-    translation = CodedText("Voici une phrase de quelques mots qui continue ici.")
-    assert layout.restore([translation]).text == "Voici une phrase de quelques mots\nqui continue ici."
+    layout = cut_paragraphs("Title\n\nThis is a sentence of a few words\nthat continues here.")
+    assert [line.text.text for line in layout.lines][1] == "This is a sentence of a few words that continues here."
+    translations = [CodedText("Titre"), CodedText("Voici une phrase de quelques mots qui continue ici.")]
+    assert layout.restore(translations).text == "Titre\n\nVoici une phrase de quelques mots\nqui continue ici."
 
 
 @pytest.mark.parametrize(

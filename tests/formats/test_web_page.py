@@ -67,6 +67,7 @@ def test_read_html_translates_texts_and_attributes():
         ("<textarea>a\n\n  b\nc\n</textarea>", ["a", "b", "c"], ["x", "y", "z"], "<textarea>x\n\n  y\nz\n</textarea>"),
         ("<ruby>a<rp>(</rp><rt>b</rt><rp>)</rp></ruby>", ["<0>a<1/><2/><3/></0>"], ["<0>x<1/><2/><3/></0>"],
          "<ruby>x<rp>(</rp><rt>b</rt><rp>)</rp></ruby>"),
+        ('<p title="a\n b">c</p>', ["a b", "c"], ["x", "y"], '<p title="x">y</p>'),
         ('<meta property="og:image:alt" content=a>', ["a"], ["x"], '<meta property="og:image:alt" content="x">'),
         ("<svg><title>a &amp; b</title><text>c<tspan>d</tspan></text><g>e</g></svg>", ["a & b", "c", "d"],
          ["x < y", '"y"', "z"], '<svg><title>x &lt; y</title><text>"y"<tspan>z</tspan></text><g>e</g></svg>'),

@@ -233,8 +233,9 @@ def test_translated_and_locked_units_are_preserved(content):
     assert translated(content, str.upper) == content
 
 
-def test_text_outside_segments_disables_segments():
-    content = version_1(unit("x", '<seg-source>Or <mrk mtype="seg" mid="1">one</mrk></seg-source>'))
+@pytest.mark.parametrize("text", ["Or ", "<![CDATA[Or ]]>"])
+def test_text_outside_segments_disables_segments(text):
+    content = version_1(unit("x", f'<seg-source>{text}<mrk mtype="seg" mid="1">one</mrk></seg-source>'))
     assert lines_of(read_xliff(content)) == ["Or <0>one</0>"]
 
 
