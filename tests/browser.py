@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -36,9 +36,9 @@ def opened(address: str, *arguments: str) -> Iterator:
 
 
 @contextmanager
-def on_a_phone(browser, scheme: str = "light") -> Iterator[None]:
-    """Let the browser be a phone's, in a light or dark scheme."""
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+def shown_as(browser, screen: dict, scheme: str = "light") -> Iterator[None]:
+    """Let the browser have a screen, such as PHONE, and a light or dark color scheme."""
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -47,6 +47,11 @@ def on_a_phone(browser, scheme: str = "light") -> Iterator[None]:
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def on_a_phone(browser, scheme: str = "light") -> AbstractContextManager[None]:
+    """Let the browser be a phone's, in a light or dark color scheme."""
+    return shown_as(browser, PHONE, scheme)
 
 
 def assert_legible(browser, scheme: str) -> None:

@@ -57,6 +57,16 @@ EXCEPTIONS = {
     ("tests/formats/test_tmx.py", "colour"),  # British English as data
     ("mt/evaluation/comparison/verdict.py", "randomisation"),  # names a stream of random numbers, which would change
     ("mt/evaluation/robustness/measures.py", "randomisation"),
+    # keys of comparison.json and robustness.json
+    ("mt/evaluation/comparison/findings.py", "more_than_chance"),
+    ("mt/evaluation/comparison/findings.py", "cautions"),
+    ("mt/evaluation/comparison/report.html.jinja", "cautions"),
+    ("mt/evaluation/comparison/comparison.md.jinja", "cautions"),
+    ("mt/evaluation/robustness/command.py", "left_out"),
+    ("tests/evaluation/comparison/test_command.py", "more_than_chance"),
+    ("tests/evaluation/comparison/test_warnings.py", "cautions"),
+    ("tests/evaluation/comparison/test_segment_scores.py", "cautions"),
+    ("tests/evaluation/robustness/test_command.py", "left_out"),
 }
 SEPARATOR = r"[\s_#]+"
 PATTERN = re.compile(

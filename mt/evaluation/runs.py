@@ -95,11 +95,11 @@ def refuse_different_configs(first: Run, other: Run) -> None:
         raise InputError(
             f"{other.folder} has the same seed as {first.folder}, {other.config.seed}; leave one of the two runs out"
         )
-    advice = "the runs of one system differ in their seed alone, so give these two as two systems"
+    hint = "the runs of one system differ in their seed alone, so give these two as two systems"
     if keys := [key for key in differing if key != "seed"]:
-        raise InputError(f"{other.folder} and {first.folder} differ in {', '.join(keys)}; {advice}")
+        raise InputError(f"{other.folder} and {first.folder} differ in {', '.join(keys)}; {hint}")
     # The training pairs may differ: which of them are too long can depend on the tokenizer, and for large corpora the
     # tokenizer depends on the seed.
     data = first.provenance["data"], other.provenance["data"]
     if changed := [split for split in ("valid", "test") if data[0][split] != data[1][split]]:
-        raise InputError(f"{other.folder} and {first.folder} differ in their {' and '.join(changed)} pairs; {advice}")
+        raise InputError(f"{other.folder} and {first.folder} differ in their {' and '.join(changed)} pairs; {hint}")

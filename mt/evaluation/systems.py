@@ -333,14 +333,14 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
     """
     other = scored_set(output)
     message = f"{output.origin} cannot be compared with {first.origin}: another"
-    advice = "compare runs of one test set, or give compare one with references=, source= and target_language="
+    hint = "compare runs of one test set, or give compare one with references=, source= and target_language="
     if other.direction != evaluation.direction:
         raise InputError(
             f"{message} direction ({other.direction} instead of {evaluation.direction}); compare runs of one direction"
         )
     count, expected = len(other.references), len(evaluation.references)
     if count != expected:
-        raise InputError(f"{message} number of test sentences ({count} instead of {expected}); {advice}")
+        raise InputError(f"{message} number of test sentences ({count} instead of {expected}); {hint}")
     for side, lines, expected_lines in (
         ("source", other.sources, evaluation.sources),
         ("reference", other.references, evaluation.references),
@@ -349,7 +349,7 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
         if differing := [number for number, (line, expected_line) in pairs if line != expected_line]:
             raise InputError(
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]}); "
-                f"{advice}"
+                f"{hint}"
             )
 
 

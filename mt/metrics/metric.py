@@ -105,7 +105,7 @@ class Bleu(SacrebleuMetric):
         """Return a BLEU metric for a group of sentences, which may be few or short.
 
         Its maximum order is the largest n, up to MAX_ORDER, for which MIN_REFERENCES of the references have n-grams.
-        Otherwise a handful of n-grams could make BLEU 0. sacreBLEU's effective order is no alternative, because it
+        Otherwise a handful of n-grams could make BLEU 0. sacreBLEU's effective order is not an alternative, because it
         depends on the hypotheses and favors those that are too short.
 
         Args:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette for color-blind readers."""
 MARKERS = "os^Dv*"
 """The matplotlib markers of data series."""
@@ -40,7 +40,7 @@ EAST_ASIAN_FONTS = (
 
 def color_of(series: int) -> str:
     """Return the color of a data series, given its number from 0. Colors repeat."""
-    return COLOURS[series % len(COLOURS)]
+    return COLORS[series % len(COLORS)]
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ def as_picture(figure: Figure) -> Picture:
 
 
 def new_figure(height: float) -> tuple[Figure, Axes]:
-    """Return an empty figure of this height, in inches, and its only axes, styled by ``quiet``."""
+    """Return an empty figure of this height, in inches, and its only axes, styled by ``style_axes``."""
     figure = Figure(figsize=(7.6, height), layout="constrained")
     axes = figure.add_subplot()
-    quiet(axes)
+    style_axes(axes)
     return figure, axes
 
 
-def quiet(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
     """Remove the frame's upper and right lines and lighten the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)

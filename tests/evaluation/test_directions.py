@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_two_runs_are_compared_in_the_directions_that_they_have_in_common(folder, tmp_path, caplog):
+def test_compare_runs_in_common_directions(folder, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     runs = {"first": str(folder / "runs" / "both"), "second": str(folder / "runs" / "single")}
     assert directions_to_score(CompareConfig(**runs)) == [AskedDirection("xx", "yy")]
@@ -38,7 +38,7 @@ def test_two_runs_are_compared_in_the_directions_that_they_have_in_common(folder
     assert report["systems"][0]["scores"]["BLEU"]["mean"] == pytest.approx(results["bleu"])
 
 
-def test_the_lines_of_a_direction_are_its_own(folder):
+def test_open_systems_selects_lines_of_direction(folder):
     lines = read_scored(folder / "runs" / "both")
     config = EvaluationConfig(run=str(folder / "runs" / "both"))
     for number, asked in enumerate(directions_to_score(config)):
@@ -51,7 +51,7 @@ def test_the_lines_of_a_direction_are_its_own(folder):
         assert validation["bleu"] == validation[f"{evaluation.key}.bleu"]
 
 
-def test_evaluate_prints_each_direction_and_the_mean(folder, tmp_path, capsys):
+def test_evaluate_prints_directions_and_mean(folder, tmp_path, capsys):
     output = tmp_path / "scores.json"
     evaluate(EvaluationConfig(run=str(folder / "runs" / "both"), output=str(output), bootstrap_samples=100))
     chrf = [own["scores"]["chrF2"]["score"] for own in json.loads(output.read_text())["directions"].values()]
@@ -60,7 +60,7 @@ def test_evaluate_prints_each_direction_and_the_mean(folder, tmp_path, capsys):
     assert row.split()[2] == f"{sum(chrf) / 2:.2f}"
 
 
-def test_a_test_set_of_ones_own_is_translated_in_the_asked_direction(folder):
+def test_evaluate_given_test_set_in_direction(folder):
     files = {"source": str(folder / "test.yy"), "references": str(folder / "test.xx")}
     run = str(folder / "runs" / "both")
     config = EvaluationConfig(run=run, **files, source_language="yy", target_language="xx", bootstrap_samples=100)
@@ -69,7 +69,7 @@ def test_a_test_set_of_ones_own_is_translated_in_the_asked_direction(folder):
     assert system.first.asked == AskedDirection("yy", "xx") and evaluation.direction == "yy→xx"
 
 
-def test_robustness_has_a_report_for_each_direction(folder, tmp_path, caplog):
+def test_robustness_reports_each_direction(folder, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     measure_robustness(RobustnessConfig(run=str(folder / "runs" / "both"), output=str(tmp_path), sentences=3))
     languages = {}
@@ -80,7 +80,7 @@ def test_robustness_has_a_report_for_each_direction(folder, tmp_path, caplog):
     assert "mean loss of BLEU over 2 directions" in caplog.text
 
 
-def test_a_direction_that_a_run_lacks_is_refused(folder):
+def test_evaluate_refuses_unknown_direction(folder):
     config = EvaluationConfig(run=str(folder / "runs" / "both"), target_language="zz")
     with pytest.raises(InputError, match="was not trained for"):
         evaluate(config)

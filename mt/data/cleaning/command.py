@@ -23,7 +23,7 @@ from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty_pairs, warn_of_shifted_lines
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import read_texts
-from mt.reporting.figures import COLOURS, as_picture, new_figure
+from mt.reporting.figures import COLORS, as_picture, new_figure
 from mt.reporting.pages import Report
 
 logger = logging.getLogger(__name__)
@@ -175,8 +175,8 @@ def plot_histogram(histogram: dict[str, Any]) -> Figure:
     figure, axes = new_figure(2.8)
     edges = np.array(histogram["edges"])
     dropped = f"dropped by this rule: {sum(histogram['found']):,}"
-    axes.stairs(histogram["pairs"], edges, fill=True, color=COLOURS[4], alpha=0.6, label="all pairs")
-    axes.stairs(histogram["found"], edges, fill=True, color=COLOURS[1], label=dropped)
+    axes.stairs(histogram["pairs"], edges, fill=True, color=COLORS[4], alpha=0.6, label="all pairs")
+    axes.stairs(histogram["found"], edges, fill=True, color=COLORS[1], label=dropped)
     if histogram["random"]:
         axes.stairs(histogram["random"], edges, color="black", label="matched at random")
     axes.set_yscale("symlog", linthresh=1)

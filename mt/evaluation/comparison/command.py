@@ -30,7 +30,16 @@ from mt.metrics.significance import (
     Interval,
     paired_intervals,
 )
-from mt.reporting.figures import MARKERS, as_picture, color_of, draw_heat_map, heat_map, legible, plot_intervals, quiet
+from mt.reporting.figures import (
+    MARKERS,
+    as_picture,
+    color_of,
+    draw_heat_map,
+    heat_map,
+    legible,
+    plot_intervals,
+    style_axes,
+)
 from mt.reporting.pages import Report, report_folder
 from mt.storage.validation import write_json
 from mt.translation.results import SentenceAttention
@@ -212,7 +221,7 @@ def plot_learning_curves(systems: Sequence[System]) -> Figure:
                 )
         axes.set(xlabel=label, ylabel="validation BLEU")
         axes.legend()
-        quiet(axes)
+        style_axes(axes)
     return figure
 
 
@@ -234,7 +243,7 @@ def plot_scaling(study: Scaling) -> Figure:
     weights.set(xlabel="key, the likeliest first", ylabel="mean weight", xticks=ranks.tolist())
     for axes in (densities, weights):
         axes.legend()
-        quiet(axes)
+        style_axes(axes)
     return figure
 
 
@@ -288,8 +297,8 @@ def _evaluate(config: EvaluationConfig, asked: AskedDirection) -> tuple[Evaluati
     """Print the scores in one direction. Return the test set, and the score of each metric with its interval."""
     evaluation, systems = open_systems(config, asked)
     systems = with_translations(evaluation, systems, config.device)
-    for caution in find_warnings(evaluation, systems):
-        logger.warning("%s", caution)
+    for warning in find_warnings(evaluation, systems):
+        logger.warning("%s", warning)
     rows, scores = [(systems[0].name, "score", "95 % interval", "signature")], {}
     for metric, counts in block_counts(evaluation, systems)[0].items():
         random = generator(SEED, "bootstrap")

@@ -105,7 +105,7 @@ def _digest(content: bytes) -> str:
 
 
 def differing(systems: Sequence[System], values_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
-    """Return the settings or conditions that differ between systems. Files of translations are left out.
+    """Return the settings or conditions that differ between systems. Files of translations are skipped.
 
     Args:
         values_of: ``settings_of`` or ``conditions_of``.

@@ -171,15 +171,10 @@ def clearest_wins(
 def conclude(verdict: Verdict, baseline: System, system: System) -> str:
     """Return the text of a verdict. The first line is the conclusion. The second line has the p-values, the differences
     in the other metrics that are ``in_verdict``, and the systems and sentences for which the conclusion holds."""
-    bleu, *others = (paired for paired in verdict.over_sentences if paired.metric in verdict.corrected_p)
-    first, second = (sorted(output.hypotheses for output in side.outputs) for side in (baseline, system))
     values = {
         "verdict": verdict,
-        "bleu": bleu,
-        "others": others,
         "baseline": baseline,
         "system": system,
-        "identical": first == second and not any(paired.differing_blocks for paired in verdict.over_sentences),
         "level": SIGNIFICANCE_LEVEL,
         "min_blocks": MIN_DIFFERING_BLOCKS,
         "tie": TIE,
@@ -265,9 +260,9 @@ def compare_systems(
     Returns:
         The results, and attention maps: index (from 0) of a test sentence → its map in each system, None for files.
     """
-    cautions = [*find_warnings(evaluation, systems), *find_score_warnings(evaluation, systems, given)]
-    for caution in cautions:
-        logger.warning("%s", caution)
+    warnings = [*find_warnings(evaluation, systems), *find_score_warnings(evaluation, systems, given)]
+    for warning in warnings:
+        logger.warning("%s", warning)
     logger.info("testing the differences for significance")
     counts = block_counts(evaluation, systems, given)
     verdicts = _contrasts(evaluation, systems, counts, config)
@@ -296,7 +291,7 @@ def compare_systems(
         direction=evaluation.direction,
         test_pairs=len(evaluation.references),
         test_pairs_with_a_repeated_source=sum(size for size in block_sizes if size > 1),
-        cautions=cautions,
+        cautions=warnings,
         differing_settings=differing(systems, settings_of),
         differing_conditions=differing(systems, conditions_of),
         fine_tuning=fine_tuning(systems),

@@ -33,7 +33,7 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGN
 MAX_SCORE = 1e6
 """Largest absolute score. Sums of larger ones would round by more than the smallest difference that counts."""
 MAX_DISAGREEMENT = 4.0
-"""Maximum number of standard errors by which scores may contradict chrF2 without a caution."""
+"""Maximum number of standard errors by which scores may contradict chrF2 without a warning."""
 
 SEED = 1
 """Seed of the random exchanges and the bootstrap, fixed so that the same outputs get the same report."""
@@ -111,7 +111,7 @@ def find_score_warnings(
     evaluation: EvaluationSet, systems: Sequence[System], given: Sequence[SegmentScores]
 ) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of other metrics: scores that are all equal, the same for
-    two outputs, or in contradiction to chrF2, as if they were those of another output."""
+    two outputs, or contrary to chrF2, as if they were those of another output."""
     outputs = [output for system in systems for output in system.outputs]
     chrf, blocks = Chrf(evaluation.target_language), evaluation.blocks()
     segments = [chrf.segment_scores(output.hypotheses, *evaluation.all_references) for output in outputs if given]
@@ -274,10 +274,10 @@ def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int
         _verdict((names[0], name), (counts[0], system), bootstrap_samples, trials)
         for name, system in zip(names[1:], counts[1:], strict=True)
     ]
-    corrected = iter(holm([p for verdict in verdicts for p in verdict.corrected_p.values()]))
+    corrected = np.reshape(holm([p for verdict in verdicts for p in verdict.corrected_p.values()]), (len(verdicts), -1))
     return [
-        replace(verdict, corrected_p={metric: next(corrected) for metric in verdict.corrected_p})
-        for verdict in verdicts
+        replace(verdict, corrected_p=dict(zip(verdict.corrected_p, row, strict=True)))
+        for verdict, row in zip(verdicts, corrected.tolist(), strict=True)
     ]
 
 
@@ -338,5 +338,5 @@ def _randomization(
     means = first.mean(axis=0), second.mean(axis=0)
     result = randomization_test(*means, metric.score, trials, random)
     difference_of_means = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
-    # With opposite signs, the test is no evidence for a difference of the mean scores.
+    # With opposite signs, the test is not evidence for a difference of the mean scores.
     return replace(result, p=1.0) if difference_of_means * difference < 0 else result

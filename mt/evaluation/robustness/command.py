@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
 MAX_WORST_LINES = 5
 """Lines that the page shows for each variant."""
+SMALL_LOSS = 1
+"""Losses of less BLEU are not stated in the summary."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class RobustnessFindings:
     sentences: int
     """The number of chosen test sentences."""
     results: list[VariantResult]
-    left_out: list[str]
+    skipped: list[str]
     """The names of the variants without lines."""
     seed: int
 
@@ -89,11 +91,11 @@ def _measure(config: RobustnessConfig, asked: AskedDirection, is_one_of_several:
         MeasuredRun(system.name, str(system.first.origin), translator.config.model_dump(mode="json"))
         for system, translator in pairs
     ]
-    findings = RobustnessFindings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
+    findings = RobustnessFindings(evaluation, runs, len(lines.chosen), results, lines.skipped, config.seed)
     write_robustness_report(findings, output)
     logger.info("\n%s", "\n".join(summary(findings)))
-    if lines.left_out:
-        logger.info("variants left out, because they change no chosen sentence: %s", ", ".join(lines.left_out))
+    if lines.skipped:
+        logger.info("variants skipped, because they change no chosen sentence: %s", ", ".join(lines.skipped))
     logger.info("\nreport: %s", output / ROBUSTNESS_REPORT.page)
     return findings
 
@@ -176,7 +178,7 @@ def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
         "sentences": findings.sentences,
         "seed": findings.seed,
         "runs": findings.runs,
-        "left_out": findings.left_out,
+        "left_out": findings.skipped,
         "variants": [
             {
                 "name": result.variant.name,
@@ -219,17 +221,17 @@ def summary(findings: RobustnessFindings) -> list[str]:
     """Return a text on the results of each run and, with two runs, a further one on their differences."""
     sentences = []
     for number, run in enumerate(findings.runs):
-        scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]
-        losses = sorted((run_scores.loss.score, name) for name, run_scores in scores)
-        shares = [run_scores.whole for _, run_scores in scores if run_scores.whole]
+        losses = {result.variant.name: result.runs[number].scores.loss.score for result in findings.results}
+        worst = max(losses, key=losses.__getitem__)
+        small = [name for name, loss in losses.items() if loss < SMALL_LOSS]
+        shares = [share for result in findings.results if (share := result.runs[number].scores.whole)]
         count, total = sum(share.count for share in shares), sum(share.total for share in shares)
         sentences.append(
-            f"{run.name} loses most BLEU with {losses[-1][1]} ({losses[-1][0]:.1f}) and least with {losses[0][1]} "
-            f"({losses[0][0]:.1f}). Of the items and tags that were planted, {100 * count / total:.1f} % came back "
-            "whole."
+            f"{run.name} loses most BLEU in the variant {worst} ({losses[worst]:.1f}), and less than {SMALL_LOSS} in "
+            f"{', '.join(small) or 'no variant'}. Of the planted items and tags, {100 * count / total:.1f} % are "
+            "preserved."
         )
     if len(findings.runs) > 1:
         names = [result.variant.name for result in findings.results if (result.p_corrected or 0.0) < SIGNIFICANCE_LEVEL]
-        differ = f"by more than chance in {', '.join(names)}" if names else "in no variant by more than chance"
-        sentences.append(f"The BLEU of the two runs' translations differs {differ}.")
+        sentences.append(f"The BLEU of the two runs differs significantly in {', '.join(names) or 'no variant'}.")
     return sentences

@@ -196,7 +196,7 @@ class RobustnessSet:
 
     chosen: list[TestPair]
     variants: list[Variant]
-    left_out: list[str]
+    skipped: list[str]
     """The names of the variants without lines, such as ``upper`` in a script without capitals."""
 
 
@@ -309,7 +309,7 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = 
      Variant("no_end", "The final punctuation is missing, in the reference too. The clean translations are scored "
              "without theirs.", without_end=True)),
     (partial(_varied, "typos"),
-     Variant("typos", "About one word of eight, and at least one, has a typing mistake: a letter is doubled, dropped, "
+     Variant("typos", "About one word of eight, and at least one, has a typing error: a letter is doubled, dropped, "
              "swapped with the next one or replaced by a neighbor on the keyboard.")),
     (_three_sentences,
      Variant("three_sentences", "Three sentences stand on one line. The clean translations are those of the single "

@@ -20,7 +20,7 @@ def _attention(scores):
     return SentenceAttention([f"s{n}" for n in range(scores.shape[1])], [f"t{n}" for n in range(scores.shape[0])], maps)
 
 
-def test_entropy_of_even_and_of_sharp_attention():
+def test_entropies_of_even_and_sharp_attention():
     even = _attention(torch.zeros(3, 4))
     (spread,) = _entropies([even, _attention(torch.zeros(1, 8))])
     assert spread.entropy == pytest.approx([(3 * math.log(4) + math.log(8)) / 4])
@@ -29,7 +29,7 @@ def test_entropy_of_even_and_of_sharp_attention():
     assert spread.entropy == pytest.approx([0], abs=1e-6)
 
 
-def test_scaling_is_undone_and_compared():
+def test_scaling_compares_weights_with_and_without_division():
     torch.manual_seed(0)
     scores = torch.randn(50, 20)
     study = _scaling([_attention(scores)], key_width=16)
@@ -43,7 +43,7 @@ def test_scaling_is_undone_and_compared():
     assert few.product_weights == few.score_weights == [0.5, 0.5] + [0.0] * (MAX_RANK - 2)
 
 
-def test_masked_scores_are_left_out():
+def test_entropies_and_scaling_ignore_masked_scores():
     causal = _attention(torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST))
     (spread,) = _entropies([causal])
     assert spread.share_of_possible == pytest.approx([1])
@@ -51,7 +51,7 @@ def test_masked_scores_are_left_out():
     assert sum(study.score_counts) == 10 and study.score_deviation == 0
 
 
-def test_which_models_divide_by_a_root():
+def test_scaled_key_width():
     assert scaled_key_width(TransformerConfig(architecture="transformer", width=64, heads=4)) == 16
     assert scaled_key_width(RNNAttentionConfig(architecture="rnn_attention", width=64, attention="dot")) == 64
     assert scaled_key_width(RNNAttentionConfig(architecture="rnn_attention", width=64)) is None

@@ -25,7 +25,7 @@ def _evaluation(references=REFERENCES, source_language="xx"):
 SYSTEMS = [_system("A", WORSE), _system("B", REFERENCES)]
 
 
-def test_bleu_by_length_is_bleu_of_those_sentences():
+def test_bleu_by_length_equals_bleu_of_each_group():
     groups = bleu_by_length(SYSTEMS, _evaluation())
     assert sum(group.count for group in groups) == len(REFERENCES)
     for group in groups:
@@ -43,7 +43,7 @@ def test_bleu_by_length_is_bleu_of_those_sentences():
 
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("count", [9, 10, 100])
-def test_groups_of_ten_sentences_have_intervals_unless_a_system_has_several_outputs(count, outputs):
+def test_bleu_by_length_has_intervals_for_ten_sentences(count, outputs):
     references = ["ba de fi go za"] * count
     worse = [line if number % 3 else f"ba de {line}" for number, line in enumerate(references)]
     systems = [_system("A", references), System("B", [Output(Path("B"), worse, None)] * outputs)]
@@ -54,25 +54,25 @@ def test_groups_of_ten_sentences_have_intervals_unless_a_system_has_several_outp
 
 
 @pytest.mark.parametrize("counts", [(30, 1), (1, 30), (9, 9, 9, 30)])
-def test_no_group_has_fewer_than_ten_sentences_if_the_test_set_has_more(counts):
+def test_bleu_by_length_merges_small_groups(counts):
     references = [" ".join(["ba"] * (length + 4)) for length, count in enumerate(counts) for _ in range(count)]
     sizes = [group.count for group in bleu_by_length([_system("A", references)], _evaluation(references))]
     assert min(sizes) >= 10 and sum(sizes) == sum(counts)
 
 
-def test_hypotheses_that_are_too_short_have_it_no_easier():
+def test_bleu_by_length_does_not_favor_short_hypotheses():
     references = ["ba de fi go"] * 12
     systems = [_system("A", ["ba de fi"] * 12), _system("B", ["ba de fi za"] * 12)]
     (group,) = bleu_by_length(systems, _evaluation(references))
     assert group.scores[0] == 0 < group.scores[1]
 
 
-def test_one_longer_sentence_does_not_decide_what_is_counted():
+def test_bleu_of_group_ignores_rare_ngram_lengths():
     references = ["ba de fi"] * 11 + ["ba de fi go"]
     assert Bleu.of_group(references, "yy").corpus_score(references, references) == pytest.approx(100)
 
 
-def test_scripts_without_spaces_are_measured_in_characters_and_references_without_sources():
+def test_bleu_by_length_units_and_missing_sources():
     words = bleu_by_length(SYSTEMS, _evaluation(source_language=None))
     assert words == bleu_by_length(SYSTEMS, _evaluation())
     assert words == bleu_by_length(SYSTEMS, EvaluationSet(None, REFERENCES, None, "yy"))
@@ -82,7 +82,7 @@ def test_scripts_without_spaces_are_measured_in_characters_and_references_withou
         assert [group.label for group in groups] == ["10", "20", "30"]
 
 
-def test_the_clearest_wins_are_the_largest_differences():
+def test_clearest_wins_are_the_largest_chrf_differences():
     other = [line if number % 10 else "za za za" for number, line in enumerate(REFERENCES)]
     baseline, system = SYSTEMS[0].first, _system("C", other).first
     chrf = tuple(Chrf("yy").segment_scores(one.hypotheses, REFERENCES) for one in (baseline, system))

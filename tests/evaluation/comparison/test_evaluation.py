@@ -22,7 +22,7 @@ def _scores(folder, *words):
     return content, done.stderr
 
 
-def test_a_run_is_scored_on_its_own_test_set(shared_runs):
+def test_evaluate_scores_run_on_its_test_set(shared_runs):
     run = shared_runs["transformer-1"]
     content, _ = _scores(shared_runs.folder, f"run={run}")
     (test,) = (line for line in read_lines(run) if line["split"] == "test")
@@ -33,7 +33,7 @@ def test_a_run_is_scored_on_its_own_test_set(shared_runs):
     assert content["lines"] == 40
 
 
-def test_runs_translate_another_test_set_and_files_are_scored_alike(shared_runs):
+def test_evaluate_scores_run_and_file_on_another_test_set(shared_runs):
     run, folder = shared_runs["transformer-1"], shared_runs.folder
     hypotheses = Translator.load(run).translate((folder / "valid.xx").read_text().splitlines())
     expected = BLEU().corpus_score(hypotheses, [(folder / "valid.yy").read_text().splitlines()]).score
@@ -55,6 +55,6 @@ def test_runs_translate_another_test_set_and_files_are_scored_alike(shared_runs)
         (["references=valid.yy"], "source must be set"),
     ],
 )
-def test_lines_without_a_partner_are_refused(shared_runs, words, message):
+def test_evaluate_reports_missing_or_unequal_files(shared_runs, words, message):
     done = call("evaluate", f"run={shared_runs['transformer-1']}", *words, folder=shared_runs.folder)
     assert done.returncode == 2 and message in done.stderr

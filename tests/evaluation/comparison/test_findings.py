@@ -25,7 +25,7 @@ def systems(runs):
     return open_systems(CompareConfig(first=str(runs["transformer-1"]), second=str(runs["rnn-1"])))
 
 
-def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
+def test_sentences_to_show_are_median_long_and_most_different():
     lines = ["é" * (MAX_MAP_BYTES // 20 * n // 2) for n in range(1, 21)] + [" ", "x" * (MAX_MAP_BYTES + 1)]
     differences = [0.0] * 22
     differences[3], differences[5], differences[20], differences[21] = 10.0, -30.0, 99.0, -99.0
@@ -35,7 +35,7 @@ def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
     assert sentences_to_show(EvaluationSet(["", " "], ["a", "a"], "xx", "yy"), [0.0] * 2) == []
 
 
-def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
+def test_study_attention_uses_reference_and_all_rows(systems):
     evaluation, (system, _) = systems
     found = study_attention(system.first, evaluation, [4], [1, 2, 3], "cpu")
     translator = Translator.load(system.first.origin, device="cpu")
@@ -49,7 +49,7 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
     assert [value for layer in found.attention for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
 
 
-def test_validation_bleu_is_comparable_only_if_it_was_measured_alike(systems):
+def test_comparable_bleu_requires_equal_measurement(systems):
     _, (first, second) = systems
     assert comparable_bleu([first, second], 20.0) == 20.0
     run = second.runs[0]
@@ -63,7 +63,7 @@ def test_validation_bleu_is_comparable_only_if_it_was_measured_alike(systems):
         assert comparable_bleu([first, other], 20.0) is None
 
 
-def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
+def test_decoding_speeds_are_those_of_the_fastest_round(monkeypatch):
     clock = Clock()
     rounds = {"A": iter([1.0, 0.25, 0.5]), "B": iter([2.0, 2.0, 4.0])}
 
@@ -85,7 +85,7 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
     assert [list(each.values()) for each in speeds.values()] == [[4.0, 1.0], [0.5, 0.125]]
 
 
-def test_costs_are_means_over_the_runs():
+def test_training_costs_are_means_over_runs():
     def run(updates, minutes, tokens, reached_after):
         results = {"parameters": 7, "updates": updates, "target_tokens": tokens, "training_minutes": minutes}
         results["peak_memory_bytes"] = updates * 10
@@ -101,7 +101,7 @@ def test_costs_are_means_over_the_runs():
     assert never.minutes_to_reach is never.target_tokens_to_reach is None
 
 
-def test_the_table_of_costs_says_what_is_what():
+def test_cost_table_labels_and_formats_costs():
     cost = Cost(
         parameters=1000, updates=20, target_tokens=3000, training_minutes=4.0, target_tokens_per_second=12.5,
         peak_memory_bytes=6 * 2**20, minutes_to_reach=7.0, target_tokens_to_reach=800,
@@ -123,7 +123,7 @@ def test_format_p_rounds_bounds_up(p, expected):
     assert format_p(p) == expected
 
 
-def test_differences_are_those_of_the_second_system_from_the_first(systems):
+def test_compare_systems_subtracts_baseline_chrf(systems):
     evaluation, both = systems
     config = CompareConfig(
         first="a", second="b", timed_sentences=0, studied_sentences=0, bootstrap_samples=100, examples=2

@@ -50,7 +50,7 @@ def _lines(path):
     return path.read_text().splitlines()
 
 
-def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_path):
+def test_model_translates_with_search_settings_of_run(marian, run, tmp_path):
     found, page, markdown = compare_quickly(tmp_path / "o", marian, run, timed_sentences=4, studied_sentences=2)
     search = read_config(run).decoding
     sources = _lines(run / "scored/test.source")
@@ -78,7 +78,7 @@ def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_pat
     assert "the same.</p>" not in page.split("<h2>Conditions</h2>")[1]
 
 
-def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path):
+def test_runs_translate_a_given_test_set(marian, run, tmp_path):
     source, reference = (tmp_path / name for name in ("old.xx", "old.yy"))
     for path, name in ((source, "source"), (reference, "reference")):
         toy.write_lines(path, _lines(run / "scored" / f"test.{name}")[:9:-1])
@@ -98,7 +98,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
     assert not (tmp_path / "p").exists()
 
 
-def test_two_models_need_a_test_set(marian, run, tmp_path):
+def test_models_without_run_require_a_test_set(marian, run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(marian, other)
     with pytest.raises(InputError, match=r"^references and source .*must be set, .*: references="):
@@ -108,7 +108,7 @@ def test_two_models_need_a_test_set(marian, run, tmp_path):
     assert "the same translations" in found["verdicts"][0]["words"] and "only the model is known" in page
 
 
-def test_only_the_model_that_a_run_began_with_is_named_as_its_start(marian, run, tmp_path):
+def test_fine_tuning_requires_equal_weights(marian, run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(marian, other)
     tensors = load_file(other / "model.safetensors")
@@ -118,7 +118,7 @@ def test_only_the_model_that_a_run_began_with_is_named_as_its_start(marian, run,
     assert not found["fine_tuning"]
 
 
-def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
+def test_model_folder_translates_like_its_run(runs, tmp_path):
     alone = tmp_path / "alone"
     alone.mkdir()
     for name in ("model.yaml", "model.safetensors", "tokenizer.model", "source_words.json"):
@@ -131,7 +131,7 @@ def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
     assert not any(key.startswith("model.") for key in found["differing_settings"])
 
 
-def test_a_name_on_the_hub_is_a_model_and_the_report_lies_beside_the_run(marian, run, monkeypatch, tmp_path):
+def test_compare_with_hub_model_writes_beside_run(marian, run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mt.storage.folders.download", lambda name: marian)
     compare(CompareConfig(first=str(run), second="Them/opus-mt-xx-yy@main", **LITTLE))
@@ -140,7 +140,7 @@ def test_a_name_on_the_hub_is_a_model_and_the_report_lies_beside_the_run(marian,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_robustness_is_measured_beside_a_run(marian, run):
+def test_open_runs_with_model_without_run(marian, run):
     with pytest.raises(InputError, match=r"^run=.*opus is a model without a run, .*; add second=RUN"):
         open_runs(RobustnessConfig(run=str(marian)))
     evaluation, systems = open_runs(RobustnessConfig(run=str(marian), second=str(run)))

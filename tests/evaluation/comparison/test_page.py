@@ -6,7 +6,7 @@ import pytest
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison.command import compare
-from tests.browser import assert_legible, on_a_phone, opened, overflowing_elements, skip_without_browser
+from tests.browser import assert_legible, on_a_phone, opened, overflowing_elements, shown_as, skip_without_browser
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +34,10 @@ def test_page_loads_nothing_and_logs_nothing(browser):
 
 
 def test_tables_fit_a_page_of_1100_pixels(browser):
-    size = {"width": 1100, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    tables = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll:has(table)')].map(e => [e.scrollWidth, e.clientWidth])"
-    )
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    with shown_as(browser, {"width": 1100, "height": 900, "deviceScaleFactor": 1, "mobile": False}):
+        tables = browser.execute_script(
+            "return [...document.querySelectorAll('.scroll:has(table)')].map(e => [e.scrollWidth, e.clientWidth])"
+        )
     assert len(tables) > 5 and all(width <= visible for width, visible in tables)
 
 

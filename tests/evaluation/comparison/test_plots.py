@@ -64,7 +64,7 @@ def test_plot_differences_shows_intervals_over_sentences_and_seeds():
     assert _points(axes) == [[10]]
 
 
-def test_curves_are_over_minutes_and_million_tokens():
+def test_plot_learning_curves_over_minutes_and_tokens():
     metrics = [
         {"split": "valid", "bleu": 20.0, "seconds": 120, "target_tokens": 2_000_000},
         {"split": "valid", "bleu": None, "seconds": 150, "target_tokens": 2_500_000},
@@ -92,12 +92,12 @@ def test_plot_intervals_without_widths_has_no_lines():
     assert _ends(plot_intervals(["a"], {"A": [Interval(5, 5, 5)]}, "x").axes[0]) == []
 
 
-def test_the_room_for_a_row_does_not_depend_on_their_number():
+def test_plot_intervals_height_grows_with_rows():
     sizes = [plot_intervals(["a"] * rows, {"A": [Interval(1, 0, 2)] * rows}, "x").get_size_inches() for rows in (2, 12)]
     assert 0.2 < (sizes[1][1] - sizes[0][1]) / 10 < 0.6
 
 
-def test_maps_show_every_head_and_their_mean():
+def test_plot_attention_shows_heads_and_mean():
     torch.manual_seed(0)
     layers = [torch.rand(1, 2, 3, 4) for _ in range(2)]
     maps = {f"decoder.layers.{n}.cross_attention": AttentionMap(weights, None) for n, weights in enumerate(layers)}
@@ -111,7 +111,7 @@ def test_maps_show_every_head_and_their_mean():
     assert all(torch.allclose(ours, theirs) for ours, theirs in zip(shown, expected, strict=True))
 
 
-def test_the_room_for_a_piece_of_a_map_depends_on_neither_their_number_nor_the_side():
+def test_plot_mean_attention_size_grows_with_tokens():
     def inches(sources, targets):
         weights = {"cross_attention": AttentionMap(torch.rand(1, 2, targets, sources), None)}
         return plot_mean_attention("A", SentenceAttention(["a"] * sources, ["x"] * targets, weights)).get_size_inches()

@@ -23,7 +23,7 @@ def _first_batches(folder, architecture, count):
         updates.close()
 
 
-def test_the_first_hundred_batches_are_the_same_pieces(tmp_path):
+def test_architectures_see_equal_batches(tmp_path):
     toy.write_corpus(tmp_path, "reverse", train=600)
     first, second = (_first_batches(tmp_path, architecture, 100) for architecture in toy.MODELS)
     assert len(first) == 100

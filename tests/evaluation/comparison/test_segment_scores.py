@@ -50,7 +50,7 @@ def _chrf(lines):
 
 
 @pytest.mark.parametrize(
-    ("third", "told"),
+    ("third", "expected"),
     [
         ("nan", "line 3 “nan” is not a number"),
         ("inf", "line 3 “inf” is not a number"),
@@ -64,29 +64,29 @@ def _chrf(lines):
         ("x" * 900, "(900 characters)"),
     ],
 )
-def test_a_line_without_a_number_is_named(tmp_path, third, told):
+def test_read_scores_reports_line_without_number(tmp_path, third, expected):
     lines = [0.5] * 40
     config = _config(tmp_path, [[lines], [[*lines[:2], third, *lines[3:]]]])
     with pytest.raises(InputError, match=r"1\.0: line 3 ") as refused:
         read_scores(config, EVALUATION)
-    assert told in str(refused.value) and "on line n" in str(refused.value)
+    assert expected in str(refused.value) and "on line n" in str(refused.value)
 
 
 @pytest.mark.parametrize("count", [0, 39, 41])
-def test_every_sentence_has_one_score(tmp_path, count):
+def test_read_scores_requires_one_score_per_sentence(tmp_path, count):
     config = _config(tmp_path, [[[0.5] * 40], [[0.5] * count]])
     with pytest.raises(InputError, match=rf"1\.0 has {count} scores, but there are 40 test sentences"):
         read_scores(config, EVALUATION)
 
 
-def test_numbers_are_read_as_programs_write_them(tmp_path):
+def test_read_scores_accepts_number_formats(tmp_path):
     lines = ["\N{BYTE ORDER MARK}0.5", " .25", "-1e-3\r", "+2.", "7", *["0"] * 35]
     (given,) = read_scores(_config(tmp_path, [[lines], [[0] * 40]]), EVALUATION)
     assert given.scores[Path("a")][:5].tolist() == [0.5, 0.25, -0.001, 2.0, 7.0]
     assert given.decimals == 4 and given.signature.startswith("mean of the scores in ")
 
 
-def test_files_belong_to_the_outputs_as_listed_though_runs_are_sorted_by_seed(tmp_path):
+def test_read_scores_keeps_order_of_listed_outputs(tmp_path):
     scores = [[[3] * 40, [1] * 40], [[2] * 40, [4] * 40]]
     given = read_scores(_config(tmp_path, scores, (("a2", "a1"), ("b1", "b2"))), EVALUATION)
     sorted_by_seed = [
@@ -100,14 +100,14 @@ def test_files_belong_to_the_outputs_as_listed_though_runs_are_sorted_by_seed(tm
     assert verdict.over_seeds["comet"].difference == 1 and not verdict.is_significant("comet")
 
 
-def test_segments_of_one_source_are_one_block(tmp_path):
+def test_segment_scores_are_summed_by_source(tmp_path):
     evaluation = EvaluationSet([f"source {number // 8}" for number in range(40)], REFERENCES, "xx", "yy")
     given = read_scores(_config(tmp_path, [[[1] * 40], [[2] * 40]]), evaluation)
     (verdict,) = judge("AB", block_counts(evaluation, _systems(SPOILT, WORSE), given), 100, 1000)
     assert verdict.test("comet").differing_blocks == 5 and verdict.test("comet").p == 2 / 2**5
 
 
-def test_lower_can_be_better(tmp_path):
+def test_better_setting_reverses_gain(tmp_path):
     noise = np.arange(40) % 3
     for better, gain in (
         ({"comet": "lower"}, 1),
@@ -120,31 +120,31 @@ def test_lower_can_be_better(tmp_path):
         assert verdict.test("comet").gain == gain and verdict.is_significant("comet")
 
 
-# Cautions
+# Warnings
 
 
-def test_good_scores_raise_no_caution(tmp_path):
+def test_find_score_warnings_accepts_good_scores(tmp_path):
     systems = _systems(SPOILT, GOOD, WORSE)
     scores = [np.round(_chrf(system.first.hypotheses)) for system in systems]
     assert _cautions(tmp_path, scores, systems) == []
 
 
-def test_constant_scores_are_reported(tmp_path):
-    (told,) = _cautions(tmp_path, [[0.25] * 40, _chrf(WORSE)], _systems(SPOILT, WORSE))
-    assert told == "comet: every sentence of a has the same score, 0.25"
+def test_find_score_warnings_reports_constant_scores(tmp_path):
+    (expected,) = _cautions(tmp_path, [[0.25] * 40, _chrf(WORSE)], _systems(SPOILT, WORSE))
+    assert expected == "comet: every sentence of a has the same score, 0.25"
 
 
-def test_the_same_scores_of_different_translations_are_reported(tmp_path):
+def test_find_score_warnings_reports_equal_scores(tmp_path):
     scores = [_chrf(SPOILT)] * 2
-    (told,) = _cautions(tmp_path, scores, _systems(SPOILT, WORSE))
-    assert told == "comet: a and b have the same scores, and their translations differ"
+    (expected,) = _cautions(tmp_path, scores, _systems(SPOILT, WORSE))
+    assert expected == "comet: a and b have the same scores, and their translations differ"
     assert _cautions(tmp_path, scores, _systems(SPOILT, SPOILT)) == []
 
 
-def test_scores_of_another_system_are_reported(tmp_path):
+def test_find_score_warnings_reports_swapped_files(tmp_path):
     systems = _systems(SPOILT, GOOD)
-    (told,) = _cautions(tmp_path, [_chrf(GOOD), _chrf(SPOILT)], systems)
-    assert told == (
+    (expected,) = _cautions(tmp_path, [_chrf(GOOD), _chrf(SPOILT)], systems)
+    assert expected == (
         "comet: a and b: mostly the sentences that are worse in chrF2 have the better score; check the order of the "
         "files, and better=higher or lower"
     )
@@ -153,7 +153,7 @@ def test_scores_of_another_system_are_reported(tmp_path):
     assert "better=higher or lower" in _cautions(tmp_path, errors, systems)[0]
 
 
-def test_scores_that_have_nothing_to_do_with_chrf_raise_no_caution(tmp_path):
+def test_find_score_warnings_accepts_uncorrelated_scores(tmp_path):
     random = np.random.default_rng(1)
     for _ in range(100):
         assert _cautions(tmp_path, random.normal(size=(2, 40)), _systems(SPOILT, WORSE)) == []
@@ -162,7 +162,7 @@ def test_scores_that_have_nothing_to_do_with_chrf_raise_no_caution(tmp_path):
 # The whole command
 
 
-def test_the_report_judges_all_metrics_as_one_family(tmp_path):
+def test_compare_corrects_given_scores_with_other_metrics(tmp_path):
     for name, lines in (("a", SPOILT), ("b", REFERENCES), ("ref", REFERENCES)):
         _write(tmp_path / name, lines)
     _write(tmp_path / "a.comet", np.array(_chrf(SPOILT)) / 100)
@@ -191,10 +191,10 @@ def test_the_report_judges_all_metrics_as_one_family(tmp_path):
     for report in (page, text):
         assert "one family of 5 tests, BLEU, chrF2, TER, comet, errors of b." in report
         assert "errors (lower is better): mean of the scores in a.errors, b.errors" in report
-    assert "| comet | errors |" in text and "| b | errors | " in text
+    assert "| comet | errors |" in text and "| errors | " in text
 
 
-def test_a_wrong_file_leaves_no_report(tmp_path):
+def test_compare_with_wrong_scores_writes_no_report(tmp_path):
     paths = {name: _write(tmp_path / name, REFERENCES) for name in ("a", "b", "ref")}
     config = _config(
         tmp_path, [[[1] * 40], [[1] * 39]], (paths["a"], paths["b"]), references=paths["ref"], target_language="yy",

@@ -33,7 +33,7 @@ def _open(*systems):
     return open_systems(CompareConfig(runs=found))[1]
 
 
-def test_systems_are_named_by_what_their_runs_share(runs):
+def test_open_systems_sorts_and_names_seeds(runs):
     several = _open([runs["transformer-2"], runs["transformer-1"]], [runs["rnn-1"], runs["rnn-2"]])
     assert [system.name for system in several] == ["transformer (2 seeds)", "rnn (2 seeds)"]
     assert [run.config.seed for run in several[0].runs] == [1, 2]
@@ -41,7 +41,7 @@ def test_systems_are_named_by_what_their_runs_share(runs):
     assert [line["step"] for line in several[0].runs[0].validations] == [20, 40, 60, 80]
 
 
-def test_runs_of_one_name_are_reported_apart_by_their_folders(runs, copy):
+def test_open_systems_numbers_equal_names(runs, copy):
     systems = _open([runs["rnn-1"]], [copy("rnn-1")])
     assert systems[0].name != systems[1].name
 
@@ -58,14 +58,14 @@ def _change_provenance(run, change):
     toy.change_json(run / "provenance.json", change)
 
 
-def test_a_corrupted_provenance_is_named_before_any_work(runs, copy):
+def test_open_systems_reports_corrupted_provenance(runs, copy):
     run = copy("rnn-1")
     _change_provenance(run, lambda made: made["data"]["test"].update(sha256=None))
     with pytest.raises(InputError, match="provenance.json: corrupted, .*wrong or missing: data"):
         _open([runs["transformer-1"]], [run])
 
 
-def test_another_test_set_is_refused(runs, copy):
+def test_open_systems_refuses_another_test_set(runs, copy):
     run = copy("rnn-1")
     path = run / "scored/test.reference"
     lines = path.read_text().splitlines()
@@ -86,14 +86,14 @@ def test_another_test_set_is_refused(runs, copy):
         _open([runs["transformer-1"]], [run])
 
 
-def test_another_direction_is_refused(runs, copy):
+def test_open_systems_refuses_another_direction(runs, copy):
     run = copy("rnn-1")
     write_description(run, read_description(run).model_copy(update={"target_language": "zz"}))
     with pytest.raises(InputError, match="another direction .xx→zz instead of xx→yy"):
         _open([runs["transformer-1"]], [run])
 
 
-def test_unfinished_and_corrupted_runs_are_named(runs, copy):
+def test_open_systems_refuses_unfinished_and_corrupted_runs(runs, copy):
     run = copy("rnn-1")
     (run / "scored/test.hypothesis").write_text("one line\n")
     toy.record_checksums(run)
@@ -107,7 +107,7 @@ def test_unfinished_and_corrupted_runs_are_named(runs, copy):
         _open([runs["transformer-1"]], [run])
 
 
-def test_results_without_checksums_are_refused(copy):
+def test_read_run_requires_checksums(copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.pop("files"))
     with pytest.raises(InputError, match=r"results.json: corrupted, .*wrong or missing: files\); restore"):
@@ -115,7 +115,7 @@ def test_results_without_checksums_are_refused(copy):
 
 
 @pytest.mark.parametrize("name", [RESULTS, *COMPARED])
-def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
+def test_read_run_reports_flipped_bits(runs, tmp_path, name):
     run = tmp_path / "run"
     shutil.copytree(runs["rnn-1"], run)
     content = (run / name).read_bytes()
@@ -132,7 +132,7 @@ def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
     "line", ["[1]", '{"step": 3}', "[" * 100_000, '{"split": "valid", "step": 3}',
              '{"split": "valid", "step": 3, "bleu": null, "seconds": "1", "target_tokens": 3}'],
 )  # fmt: skip
-def test_a_corrupted_line_of_metrics_is_named(runs, copy, line):
+def test_read_run_reports_corrupted_line_of_metrics(runs, copy, line):
     run = copy("rnn-1")
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write('{"split": "train", "loss": null, "seconds": 1, "target_tokens": 3}\n')
@@ -145,7 +145,7 @@ def test_a_corrupted_line_of_metrics_is_named(runs, copy, line):
         _open([runs["transformer-1"]], [run])
 
 
-def test_an_empty_test_set_is_refused(runs, copy):
+def test_open_systems_refuses_empty_test_set(runs, copy):
     run = copy("rnn-1")
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
@@ -154,7 +154,7 @@ def test_an_empty_test_set_is_refused(runs, copy):
         _open([run], [runs["rnn-1"]])
 
 
-def test_the_seeds_of_a_system_share_their_config(runs, copy):
+def test_open_systems_requires_equal_configs_of_seeds(runs, copy):
     with pytest.raises(InputError, match="rnn-2 and .*transformer-1 differ in model.architecture, .*as two systems"):
         _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
     with pytest.raises(InputError, match="has the same seed as .*leave one of the two runs out"):
@@ -183,7 +183,7 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
         (["demo-rnn", "demo-rnn-2"], "demo-rnn (2 seeds)"),
     ],
 )
-def test_a_common_name_ends_where_one_would_cut(names, expected):
+def test_common_name_drops_seeds(names, expected):
     assert common_name([Output(Path(name), [], run=True) for name in names]) == expected
 
 
@@ -210,7 +210,7 @@ def _files(folder, **changes):
     return open_systems(CompareConfig(**paths, target_language="de"))
 
 
-def test_files_are_systems_of_their_own(files):
+def test_open_systems_reads_files(files):
     evaluation, (first, second) = _files(files)
     assert evaluation.sources == ["a", "b", "a"] and evaluation.references == ["ba", "de", "fi"]
     assert (evaluation.source_language, evaluation.target_language) == (None, "de")
@@ -220,7 +220,7 @@ def test_files_are_systems_of_their_own(files):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "reported"),
     [
         ("ours.txt", "ba\n", "ours.txt has 1 lines, but there are 3 references"),
         ("src", "ba\n", "source=.*src has 1 lines and references=.*ref has 3; line n"),
@@ -231,19 +231,19 @@ def test_files_are_systems_of_their_own(files):
         ("ours.txt", "H-0\t-0.3\tba\n\nH-2\t-0.1\tfi\n", "ours.txt has a tab in each line, so it is a table"),
     ],
 )
-def test_files_of_other_lengths_are_refused(files, name, text, told):
+def test_open_systems_refuses_unequal_files_and_tables(files, name, text, reported):
     (files / name).write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         _files(files)
 
 
-def test_a_file_of_blank_translations_is_no_table(files):
+def test_open_systems_accepts_empty_translations(files):
     (files / "ours.txt").write_text("\n \n\n")
     outputs = [output.hypotheses for system in _files(files)[1] for output in system.outputs]
     assert ["", " ", ""] in outputs
 
 
-def test_several_references_have_one_length(files):
+def test_open_systems_requires_references_of_equal_length(files):
     (files / "ref2").write_text("bu\ndu\nfu\n")
     paths = {key: str(files / name) for key, name in (("first", "theirs.txt"), ("second", "ours.txt"))}
     config = CompareConfig(**paths, references=(str(files / "ref"), str(files / "ref2")), target_language="de")
@@ -256,18 +256,18 @@ def test_several_references_have_one_length(files):
         CompareConfig(**paths, references=(str(files / "ref"), str(files / "ref")))
 
 
-def test_texts_may_have_tabs(files):
+def test_open_systems_accepts_tabs_in_all_files(files):
     for name in ("theirs.txt", "ours.txt", "ref", "src"):
         (files / name).write_text("ba\tbu\nde\tdu\n")
     assert _files(files)[0].references == ["ba\tbu", "de\tdu"]
 
 
-def test_what_is_needed_for_files_is_said(files):
+def test_open_systems_of_files_requires_references_and_language(files):
     with pytest.raises(InputError, match="references and target_language must be set, because no run with a test set"):
         open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
 
 
-def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
+def test_open_systems_of_run_and_file_uses_test_set_of_run(runs, tmp_path):
     theirs = tmp_path / "theirs.txt"
     theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
     for places in ((runs["transformer-1"], theirs), (theirs, runs["transformer-1"])):
@@ -282,13 +282,13 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
         open_systems(config)
 
 
-def test_a_system_is_of_runs_or_of_files(runs, files):
+def test_open_systems_refuses_mixed_outputs(runs, files):
     both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
     with pytest.raises(InputError, match="are all runs, or models, or files; give"):
         open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))
 
 
-def test_a_file_that_is_not_utf8_is_refused(files):
+def test_open_systems_refuses_invalid_utf8(files):
     (files / "theirs.txt").write_bytes("ba\nd\xe9\nfi\n".encode("latin-1"))
     with pytest.raises(InputError, match="theirs.txt: line 2 is invalid UTF-8"):
         _files(files)

@@ -1,4 +1,4 @@
-"""Texts that cannot be compared as they are get a caution before the verdict."""
+"""Texts that cannot be compared as they are get a warning before the verdict."""
 
 import json
 import re
@@ -27,53 +27,53 @@ FORMS = {
 REMEDY = {"tokenized": "tokenized", "Moses": "tokenized"}
 
 
-def _cautions(outputs, references, sources=None, target="fr", source=None, others=()):
+def _warnings(outputs, references, sources=None, target="fr", source=None, others=()):
     systems = [System(name, [Output(Path(name), lines)]) for name, lines in outputs.items()]
     return list(find_warnings(EvaluationSet(sources, references, source, target, others), systems))
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_in_another_form_is_named_beside_the_same_in_plain_text(form):
+def test_find_warnings_reports_tokenized_output(form):
     seems = REMEDY.get(form, "cut into subwords")
-    same, hint = _cautions({"plain": PLAIN, "cut": FORMS[form]}, OTHER)
+    same, hint = _warnings({"plain": PLAIN, "cut": FORMS[form]}, OTHER)
     assert same == "plain and cut are the same but for whitespace, marks of subwords and case"
     assert hint.startswith(f"cut seems to be {seems}, and not all texts are") and "detokenize" in hint
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_references_in_another_form_than_the_systems_are_named(form):
-    (hint,) = _cautions({"one": PLAIN, "two": OTHER}, [line.replace("dort", "rit") for line in FORMS[form]])
+def test_find_warnings_reports_tokenized_references(form):
+    (hint,) = _warnings({"one": PLAIN, "two": OTHER}, [line.replace("dort", "rit") for line in FORMS[form]])
     assert hint.startswith("the reference seems to be ")
-    (hint,) = _cautions({"one": PLAIN, "two": OTHER}, OTHER[1:] + OTHER[:1], others=(FORMS[form][1:] + [""],))[1:]
+    (hint,) = _warnings({"one": PLAIN, "two": OTHER}, OTHER[1:] + OTHER[:1], others=(FORMS[form][1:] + [""],))[1:]
     assert hint.startswith("reference 2 seems to be ")
 
 
-def test_ordinary_texts_get_no_caution():
-    assert _cautions({"one": PLAIN, "two": OTHER}, PLAIN[1:] + PLAIN[:1], OTHER[1:] + OTHER[:1], source="en") == []
+def test_find_warnings_accepts_ordinary_texts():
+    assert _warnings({"one": PLAIN, "two": OTHER}, PLAIN[1:] + PLAIN[:1], OTHER[1:] + OTHER[:1], source="en") == []
     spaced = ["Vraiment ? Oui !", "Quoi : « ça » ; bien", "## Titre . . .", "a@b.fr, C# . . ."] * 3
-    assert _cautions({"one": spaced, "two": OTHER * 2}, [line + " ba" for line in OTHER[:6] * 2]) == []
+    assert _warnings({"one": spaced, "two": OTHER * 2}, [line + " ba" for line in OTHER[:6] * 2]) == []
 
 
-def test_copies_of_source_reference_and_other_systems_are_named():
-    assert _cautions({"one": PLAIN, "two": OTHER}, PLAIN, sources=OTHER) == [
+def test_find_warnings_reports_copies():
+    assert _warnings({"one": PLAIN, "two": OTHER}, PLAIN, sources=OTHER) == [
         "one and the reference are the same", "two and the source are the same",
     ]  # fmt: skip
-    assert _cautions({"one": PLAIN, "two": OTHER, "three": OTHER}, PLAIN[::-1]) == ["two and three are the same"]
+    assert _warnings({"one": PLAIN, "two": OTHER, "three": OTHER}, PLAIN[::-1]) == ["two and three are the same"]
     lower = [line.lower() for line in PLAIN]
-    (same,) = _cautions({"one": PLAIN, "two": lower}, OTHER)
+    (same,) = _warnings({"one": PLAIN, "two": lower}, OTHER)
     assert same == "one and two are the same but for whitespace, marks of subwords and case"
 
 
-def test_empty_lines_are_counted_with_the_first():
+def test_find_warnings_counts_empty_lines():
     gaps = [*PLAIN[:2], "", " ", *PLAIN[4:]]
-    assert _cautions({"one": gaps, "two": OTHER}, [*OTHER[1:], ""]) == [
+    assert _warnings({"one": gaps, "two": OTHER}, [*OTHER[1:], ""]) == [
         "one has 2 empty lines of 8, first line 3; they count",
         "the reference has 1 empty line of 8, first line 8; they count",
     ]
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "told"),
+    ("code", "text", "expected"),
     [
         ("cn", "我今天早上去了学校", "target_language=cn is not a known language code"),
         ("jp", "私は学校に行きました", "target_language=jp is not a known language code"),
@@ -82,19 +82,19 @@ def test_empty_lines_are_counted_with_the_first():
         ("zh", "I went to school", "target_language=zh, but the references are not in Chinese script"),
     ],
 )
-def test_a_language_without_the_right_tokenizer_is_named(code, text, told):
-    (caution,) = _cautions({"one": ["a b"], "two": ["b c"]}, [text], target=code)
-    assert re.match(told, caution)
+def test_find_warnings_reports_wrong_language_code(code, text, expected):
+    (warning,) = _warnings({"one": ["a b"], "two": ["b c"]}, [text], target=code)
+    assert re.match(expected, warning)
 
 
 @given(st.lists(st.text(alphabet="ab.,' ", min_size=1), min_size=1, max_size=5))
-def test_spaces_alone_make_no_difference(lines):
+def test_find_warnings_ignores_spaces_when_comparing(lines):
     spaced = [" ".join(line) + " " for line in lines]
-    cautions = _cautions({"one": lines, "two": spaced}, ["x"] * len(lines))
-    assert "one and two are the same but for whitespace, marks of subwords and case" in cautions
+    warnings = _warnings({"one": lines, "two": spaced}, ["x"] * len(lines))
+    assert "one and two are the same but for whitespace, marks of subwords and case" in warnings
 
 
-def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):
+def test_reports_and_log_begin_with_warnings(tmp_path, caplog):
     for name, lines in (("one", PLAIN), ("two", FORMS["tokenized"]), ("ref", OTHER), ("ref2", OTHER[::-1])):
         toy.write_lines(tmp_path / name, lines)
     one, two, *references = (str(tmp_path / name) for name in ("one", "two", "ref", "ref2"))

@@ -33,7 +33,7 @@ def _measured(*translations):
     return {result.variant.name: result for result in measure_variants(LINES.variants, translations, "yy", 1)}
 
 
-def test_perfect_translations_lose_nothing():
+def test_measure_variants_of_perfect_translations():
     for name, result in _measured(_perfect()).items():
         (one,) = result.runs
         assert one.scores.clean == one.scores.bleu == pytest.approx(100) and one.scores.loss == Interval(0, 0, 0), name
@@ -41,19 +41,19 @@ def test_perfect_translations_lose_nothing():
         assert result.p is result.p_corrected is None
 
 
-def test_case_does_not_count_where_it_was_changed():
+def test_measure_variants_ignores_changed_casing():
     loud = {source: text.upper() for source, text in _perfect().items()}
     found = _measured(loud)
     assert all(found[name].runs[0].scores.bleu == pytest.approx(100) for name in ("upper", "title", "lower"))
     assert all(found[name].runs[0].scores.bleu < 50 for name in ("typos", "url", "no_end"))
 
 
-def test_final_punctuation_that_was_not_asked_for_counts():
+def test_measure_variants_counts_added_punctuation():
     result = _measured({source: text.rstrip(".") + "." for source, text in _perfect().items()})["no_end"]
     assert result.runs[0].scores.clean == pytest.approx(100) and result.runs[0].scores.bleu < 95
 
 
-def test_runs_that_differ_in_one_variant_alone():
+def test_measure_variants_corrects_p_for_all_variants():
     worse = _perfect() | {line.source: "Zu." for line in _variant("typos").lines}
     found = _measured(_perfect(), worse)
     typos = found.pop("typos")
@@ -65,7 +65,7 @@ def _variant(name) -> Variant:
     return next(variant for variant in LINES.variants if variant.name == name)
 
 
-def test_sentences_with_the_same_source_are_drawn_together():
+def test_measure_variants_resamples_by_source():
     """Of one sentence that stands there often, nothing is known about others: the interval is a point."""
     lines = make_lines(EvaluationSet(["Ba de fi go."] * 30, ["Wa de fi go ku."] * 30, "xx", "yy"), 500, 1)
     found = {line.source: "Wa de fi go." for variant in lines.variants for line in variant.lines}
@@ -75,22 +75,23 @@ def test_sentences_with_the_same_source_are_drawn_together():
     assert loss.low == loss.score == loss.high > 10
 
 
-def test_the_summary_names_the_extremes():
+def test_summary_states_losses_and_significant_variants():
     worse = _perfect() | {line.source: "Zu." for line in _variant("typos").lines}
     evaluation = EvaluationSet(SOURCES, REFERENCES, "xx", "yy")
     runs = [MeasuredRun(name, name, {}) for name in ("A", "B")]
     results = measure_variants(LINES.variants, [_perfect(), worse], "yy", 1)
     first, second, both = summary(RobustnessFindings(evaluation, runs, 32, results, [], 1))
-    assert first.startswith("A loses most BLEU with ") and first.count("(0.0)") == 2
-    assert second.startswith("B loses most BLEU with typos (100.0)") and second.endswith("100.0 % came back whole.")
-    assert both.endswith("differs by more than chance in typos.")
+    assert first.startswith("A loses most BLEU in the variant upper (0.0), and less than 1 in upper, title, lower, ")
+    assert second.startswith("B loses most BLEU in the variant typos (100.0), and less than 1 in upper, ")
+    assert second.endswith("100.0 % are preserved.") and "typos" not in second.partition("and")[2]
+    assert both == "The BLEU of the two runs differs significantly in typos."
     same = summary(
         RobustnessFindings(evaluation, runs, 32, measure_variants(LINES.variants, [worse, worse], "yy", 1), [], 1)
     )
-    assert same[-1].endswith("differs in no variant by more than chance.")
+    assert same[-1].endswith("differs significantly in no variant.")
 
 
-def test_the_worst_lines():
+def test_worst_lines_lose_most_chrf():
     losses = [[float(n * 7 % 20) for n in range(20)], [-8.0] * 20]
     lines = [VariantLine((TestPair(n, "s", "r"),), "s", "r") for n in range(20)]
     blank = [""] * 20

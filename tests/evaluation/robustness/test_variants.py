@@ -21,25 +21,25 @@ SEEDS = st.integers(0, 1000)
 
 
 @given(TYPED)
-def test_capitals_and_small_letters(line):
+def test_upper_and_lower_variants(line):
     made = _by_name(_made([f"{line} We saw a dog."], ["Nous."]))
     assert made["upper"].lines[0].source == f"{line} We saw a dog.".upper()
     assert made["lower"].lines[0].source == f"{line} We saw a dog.".replace("İ", "i").lower()
 
 
-def test_every_word_has_a_capital():
+def test_title_capitalizes_every_word():
     assert variants.title('he said: "it\'s a dog," twice', "en") == 'He Said: "It\'s A Dog," Twice'
 
 
 @given(TYPED)
-def test_title_changes_nothing_but_first_letters(line):
+def test_title_changes_first_letters_only(line):
     made = variants.title(line, "en")
     assert made.upper() == line.upper()
     assert all(word[0].upper() == word[0] for word in made.split())
 
 
 @given(TYPED, SEEDS)
-def test_a_tag_is_put_round_one_word(line, seed):
+def test_with_tag_encloses_one_word(line, seed):
     assume("<" not in line)
     made = variants.with_tag(line, True, generator(seed, "test"))
     assert variants.BOLD_TAG.sub("", made) == line
@@ -53,7 +53,7 @@ def test_a_tag_is_put_round_one_word(line, seed):
 
 
 @given(TYPED)
-def test_words_have_letters_and_no_punctuation_around(line):
+def test_word_spans_exclude_punctuation(line):
     spans = variants.word_spans(line, has_spaces=True)
     for start, end in spans:
         word = line[start:end]
@@ -78,7 +78,7 @@ def _by_name(lines) -> dict[str, Variant]:
 
 @pytest.mark.parametrize("languages", [("en", "fr"), ("fr", "en"), ("zh", "fr")])
 @pytest.mark.parametrize("seed", range(3))
-def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
+def test_item_variants_have_each_item_once(languages, seed):
     found = _by_name(_made(languages=languages, seed=seed))
     for kind in ITEM_KINDS:
         for line in found[kind].lines:
@@ -99,11 +99,11 @@ def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
         ("?!", True, "B-207?!"),
     ],
 )
-def test_where_an_item_is_put(line, spaces, expected):
+def test_with_item_at_end(line, spaces, expected):
     assert variants.with_item_at_end(line, "B-207", spaces) == expected
 
 
-def test_what_depends_on_the_seed_and_what_on_it_alone():
+def test_make_lines_depends_on_seed_and_sentence():
     one, again, other = _made(seed=1), _made(seed=1), _made(seed=2)
     few = _made(sentences=10)
     assert one == again and one != other
@@ -114,12 +114,12 @@ def test_what_depends_on_the_seed_and_what_on_it_alone():
             assert set(_by_name(few)[variant.name].lines) <= set(variant.lines)
 
 
-def test_sentences_are_chosen_evenly():
+def test_make_lines_chooses_sentences_evenly():
     assert [pair.number for pair in _made(sentences=10).chosen] == list(range(1, 31, 3))
     assert len(_made().chosen) == 30
 
 
-def test_three_sentences_are_joined_as_their_language_joins_them():
+def test_three_sentences_variant_joins_by_language():
     lines = _by_name(_made())["three_sentences"].lines
     assert len(lines) == 10
     assert lines[1].source == " ".join(SOURCES[3:6]) and lines[1].reference == " ".join(REFERENCES[3:6])
@@ -127,7 +127,7 @@ def test_three_sentences_are_joined_as_their_language_joins_them():
     assert chinese[0].source == "".join(REFERENCES[:3]) and chinese[0].reference == " ".join(SOURCES[:3])
 
 
-def test_a_word_stands_alone_with_its_translation():
+def test_word_variant_has_words_with_translations():
     nouns = [("tree", "Baum"), ("house", "Haus"), ("river", "Fluss")]
     sources = [f"There was a {noun} at number {n} then." for n in range(5) for noun, _ in nouns]
     references = [f"Da stand damals bei {n} so ein {noun}." for n in range(5) for _, noun in nouns]
@@ -140,7 +140,7 @@ def test_a_word_stands_alone_with_its_translation():
     assert [line.pairs[0].number for line in lines] == [1, 2, 3]
 
 
-def test_words_of_the_lexicon_become_labels_remarks_and_alternatives():
+def test_label_bracket_and_slash_variants_use_lexicon():
     words = ["tree", "house", "river", "road", "dog", "town"]
     pairs = list(itertools.combinations(words, 2))  # each word is in as many pairs as the lexicon needs
     sources = [f"There is a {first} and a {second} here." for first, second in pairs]
@@ -153,14 +153,14 @@ def test_words_of_the_lexicon_become_labels_remarks_and_alternatives():
             assert translation == f"{word}en" and word.lower() in words
 
 
-def test_what_cannot_be_made_is_left_out():
+def test_make_lines_skips_variants_without_changes():
     lines = [f"第{n}次我在城里看见了很多人" for n in range(20)]
     made = _made(lines, lines, ("zh", "ja"))
-    assert made.left_out == ["upper", "title", "lower", "no_end", "word", "label", "bracket", "slash"]
-    assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
+    assert made.skipped == ["upper", "title", "lower", "no_end", "word", "label", "bracket", "slash"]
+    assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).skipped
 
 
-def test_a_test_set_without_a_long_sentence_is_refused():
+def test_make_lines_requires_long_sentences():
     with pytest.raises(InputError, match="no sentence of the test set has 4 words or more"):
         _made(["No.", "So what?"], ["Non.", "Et alors ?"])
     with pytest.raises(InputError, match="8 characters"):
@@ -174,7 +174,7 @@ TEXTS = st.lists(st.sampled_from(["un", "chien", "noir", "d'ici", "là-bas", ","
 
 
 @given(TEXTS, ITEMS, TEXTS)
-def test_a_copied_item_is_found_and_leaves_the_rest_when_removed(before, item, after):
+def test_find_item_and_without_item(before, item, after):
     text = f"{before} {item} {after}".strip()
     start, end = find_item(text, item)
     assert text[start:end] == item
@@ -182,14 +182,14 @@ def test_a_copied_item_is_found_and_leaves_the_rest_when_removed(before, item, a
 
 
 @given(TEXTS, ITEMS)
-def test_twice_is_not_once(before, item):
+def test_find_item_requires_a_single_occurrence(before, item):
     text = f"{before} {item} et {item}"
     assert find_item(text, item) is None
     assert without_item(text, item) == f"{before} et {item}".strip()
 
 
 @given(TEXTS, ITEMS)
-def test_no_item_no_change(text, item):
+def test_without_item_keeps_text_without_item(text, item):
     assert find_item(text, item) is None and without_item(text, item) == text
 
 
@@ -207,15 +207,15 @@ NOT_WHOLE = [
 
 
 @pytest.mark.parametrize(("text", "item"), WHOLE + NOT_WHOLE)
-def test_find_item(text, item):
+def test_find_item_requires_the_complete_item(text, item):
     assert (find_item(text, item) is not None) == ((text, item) in WHOLE)
 
 
 @pytest.mark.parametrize("kind", ITEM_KINDS)
-def test_items_vary(kind):
+def test_draw_item_varies(kind):
     assert len({draw_item(kind, generator(seed, "test")) for seed in range(100)}) >= 7
 
 
-def test_a_price_has_a_point_or_a_comma():
+def test_draw_item_price_separators():
     prices = [draw_item("price", generator(seed, "test")) for seed in range(50)]
     assert {re.fullmatch(r"\d{1,2}(\D)\d\d", price)[1] for price in prices} == {".", ","}
