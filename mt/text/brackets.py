@@ -46,7 +46,7 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
 
 
 def _bracket_mark(value: str) -> Mark:
-    """Return a mark that opens or closes a pair of brackets of the same kind. One that is no bracket does neither."""
+    """Return a mark that opens or closes a pair of brackets of the same kind. Any other value does neither."""
     kind = "".join(sorted(value.translate(_OPENING_FORMS))) if BRACKET.fullmatch(value) else ""
     opens = "" if regex.search(r"\p{Pe}", value) else kind
     return Mark(0, 0, opens, "" if regex.search(r"\p{Ps}", value) else kind)

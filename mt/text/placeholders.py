@@ -94,9 +94,9 @@ def remove_surplus_placeholders(translation: str, source: str) -> tuple[str, int
     A placeholder that touches the word before it, as that of ¹ in ``house¹``, is also removed if it touches no word in
     the translation, so that it is inserted anew by word alignment.
 
-    A blank is inserted where a placeholder touches a digit, another placeholder, or (unless it stands for a plain
-    number) a letter, so that two values do not become one. It is not inserted if the source has placeholders that
-    touch.
+    A space is inserted between a placeholder and an adjacent digit, placeholder or, except for number placeholders,
+    letter, so that two values do not become one. No spaces are inserted if placeholders of the source have such
+    neighbors.
 
     Args:
         translation: The model's output.

@@ -278,7 +278,7 @@ class Phenomenon:
         return source, target
 
     def restore(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        """Undo ``prepare_segment`` in a translation that is no copy of the source.
+        """Undo ``prepare_segment`` in a translation that does not equal the source.
 
         Args:
             segment: The prepared segment.

@@ -47,10 +47,10 @@ class WordBoundaries:
 
 def _nearest_false_before(values: Sequence[bool]) -> list[int]:
     """Return the nearest index of a false value at or before each index. The first value must be false."""
-    nearest: list[int] = []
+    indices: list[int] = []
     for position, value in enumerate(values):
-        nearest.append(nearest[-1] if value else position)
-    return nearest
+        indices.append(indices[-1] if value else position)
+    return indices
 
 
 def _nearest_false_after(values: Sequence[bool]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Brackets and quotation marks go back around the translation of their words."""
+"""Brackets and quotation marks are inserted around the translation of their words."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Lines in uppercase come back in uppercase; what is no such line stays as it is."""
+"""Conversion of case by the rules of languages, and detection of the case of lines."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A line without final punctuation is translated as the line with it is, and its translation has none either."""
+"""Final punctuation is added to lines without it, and removed from their translations."""
 
 import pytest
 

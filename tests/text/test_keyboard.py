@@ -1,4 +1,4 @@
-"""Which keys touch each other, and every typing error that is made on them."""
+"""Adjacent letters of keyboards, and the typing errors that are made of them."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Whatever a line holds, a model that copies gives it back; both sides of a pair have the same placeholders."""
+"""The text layer as a whole: preparing lines and pairs, and restoring translations."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which words translate each other, against a count by hand."""
+"""The lexicon against Dice coefficients that are computed directly."""
 
 import numpy as np
 from hypothesis import given

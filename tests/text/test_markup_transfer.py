@@ -128,7 +128,7 @@ EXAMPLES = [
     ("\t<br> red <!-- --> ", "rouge", "red=rouge", "\t<br> rouge <!-- --> "),
     # Entities (rule 9).
     ("&lt;b&gt; &amp;amp; <b>&eacute;t&#233;</b>", "&amp; x <b>", "été=x", "&amp;amp; <b>x</b> &lt;b&gt;"),
-    # What is no tag is text, and a tag without a counterpart is a point.
+    # Incomplete tags are text, and tags without a counterpart are standalone.
     ("I <3 <b>you</b> & a < b", "a < b & I <3 you", "you=you", "a &lt; b &amp; I &lt;3 <b>you</b>"),
     ("<p>red <li>car", "voiture rouge", "red=rouge car=voiture", "<p> <li>voiture rouge"),
     ("<b>red <i>car</b> ok</i>", "ok voiture rouge", "red=rouge car=voiture ok=ok", "ok <b><i>voiture rouge</b></i>"),

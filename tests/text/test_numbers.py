@@ -1,4 +1,4 @@
-"""Numbers in digits and in words: which are equal, and which a translation invents."""
+"""Numbers in digits and in words, and the numbers of a translation that its source lacks."""
 
 import num2words
 import pyarrow as pa

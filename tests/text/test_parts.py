@@ -1,4 +1,4 @@
-"""Parts of a sentence are translated by themselves: labels, speech, remarks in brackets, alternatives."""
+"""Parts of a sentence are translated separately: labels, speech, remarks in brackets, alternatives."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def reversing(monkeypatch):
     monkeypatch.setattr(
         KeyedEngine,
         "_hypothesis",
-        lambda self, source, *_: Hypothesis(sum(reversed(self._words(source)), []), -1.0),
+        lambda self, source, *_: Hypothesis(sum(reversed(self._group_by_word(source)), []), -1.0),
     )
 
 

@@ -1,4 +1,4 @@
-"""Every placeholder of the source comes back once, whatever the model wrote."""
+"""Placeholder characters, and the repair of translations: each placeholder of the source exactly once."""
 
 from collections import Counter
 from collections.abc import Sequence

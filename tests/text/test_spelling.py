@@ -1,4 +1,4 @@
-"""Words are counted as they stand in the text; what looks like a typing error of a frequent one is taken for it."""
+"""Word counts, corrections of typing errors, and truecasing."""
 
 import pytest
 from hypothesis import given

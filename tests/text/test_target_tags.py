@@ -1,4 +1,4 @@
-"""Tags of target languages reach the model, in training and in translation alike."""
+"""Tags of target languages are learned, and precede each segment."""
 
 import pytest
 

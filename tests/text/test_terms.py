@@ -1,4 +1,4 @@
-"""Where the terms of a glossary are found in a source, and where their counterparts are in its translation."""
+"""Terms of a glossary in a source, and the words that render them in its translation."""
 
 from mt.text.placement import AlignmentLink
 from mt.text.segment import Term

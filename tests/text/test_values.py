@@ -1,4 +1,4 @@
-"""What comes back whole, and what is text like any other."""
+"""Parts of a text that are values, and parts that are not."""
 
 from itertools import pairwise
 
@@ -383,7 +383,7 @@ def test_rare_characters_of_the_own_script_are_not_values():
 def test_characters_that_normalization_removes_are_values():
     assert found("a\u200b \ufb01ne cafe\u0301 na\u00efve \ufffd") == ["\u200b", "na\u00efve", "\ufffd"]
     assert found("\uff21\uff22 \u2160") == []
-    # A placeholder in a text is no placeholder.
+    # The character of a placeholder in a text is a value.
     assert found(f"a {placeholder(3)} b") == [placeholder(3)]
 
 

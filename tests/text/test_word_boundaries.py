@@ -1,4 +1,4 @@
-"""Words and whitespace, in languages with and without blanks between words."""
+"""Words and whitespace, in languages with and without spaces between words."""
 
 import pytest
 from hypothesis import given

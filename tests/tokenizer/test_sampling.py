@@ -1,4 +1,4 @@
-"""Words are cut as often in each way as the papers say, in a way that depends on the sentence and its key alone."""
+"""BPE-dropout has the probabilities of its definition, and depends only on the sentence and its key."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from tests.tokenizer.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDE
 
 
 def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropped: float) -> dict[tuple, float]:
-    """The probability of each cut by BPE-dropout: in each step, the best merge that is not left out is made."""
+    """The probability of each cut by BPE-dropout: in each step, the best merge that is not skipped is made."""
     merges = sorted(
         (-scores[left + right], index)
         for index, (left, right) in enumerate(zip(word, word[1:], strict=False))

@@ -1,4 +1,4 @@
-"""Every text survives the way to pieces and back; every draw is keyed; refusals say what would do."""
+"""Training of tokenizers, encoding and decoding, and positions of tokens."""
 
 import random
 import re
