@@ -138,12 +138,6 @@ EXAMPLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "translation", "pairs", "expected"), EXAMPLES)
-def test_transfer_markup(line, translation, pairs, expected):
-    coded = coded_markup(line, "html")
-    assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
-
-
 def test_transfer_markup_to_unchanged_text_is_the_line():
     coded = coded_markup("<p>ba</p><p>fi <b>ba</b></p>", "html")
     assert transfer_markup(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
@@ -173,9 +167,12 @@ XML_EXAMPLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "translation", "pairs", "expected"), XML_EXAMPLES)
-def test_transfer_markup_of_xml(line, translation, pairs, expected):
-    coded = coded_markup(line, "xml")
+@pytest.mark.parametrize(
+    ("kind", "line", "translation", "pairs", "expected"),
+    [*(("html", *example) for example in EXAMPLES), *(("xml", *example) for example in XML_EXAMPLES)],
+)
+def test_transfer_markup(kind, line, translation, pairs, expected):
+    coded = coded_markup(line, kind)
     assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
 

@@ -99,12 +99,13 @@ def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentL
     ]
 
 
+def put(source: str, target: str, *words: tuple[str, str]) -> str:
+    """Return a target with the missing placeholders of its source, given pairs of linked words."""
+    return repaired(target, source, linked(source, target, *words))[0]
+
+
 def test_insert_missing_placeholders_beside_aligned_words():
     a, b = placeholder(0), placeholder(1)
-
-    def put(source: str, target: str, *words: tuple[str, str]) -> str:
-        return repaired(target, source, linked(source, target, *words))[0]
-
     assert put(f"on {a} March at noon", "à midi, le mars", ("on", "le"), ("March", "mars")) == f"à midi, le {a} mars"
     assert put(f"buy {a} apples", "les pommes achète", ("apples", "pommes")) == f"les {a} pommes achète"
     assert put(f"we met {a}.", "rencontrés, nous. Oui", ("we", "nous"), (".", ".")) == f"rencontrés, nous {a}. Oui"
@@ -119,10 +120,6 @@ def test_insert_missing_placeholders_beside_aligned_words():
 
 def test_insert_missing_placeholders_separates_terms_from_words():
     first, second, value = placeholder(-1), placeholder(-2), placeholder(0)
-
-    def put(source: str, target: str, *words: tuple[str, str]) -> str:
-        return repaired(target, source, linked(source, target, *words))[0]
-
     assert put(f"ba {first}{value} su", f"Su{value}. Ba", ("ba", "Ba"), (value, ".")) == f"Su{value}. Ba {first}"
     assert put(f"ba {first} {second} su", "Su ba", ("ba", "Su")) == f"Su {first} {second} ba"
     assert put(f"ba {first} {second} su", "Su ba", ("su", "ba")) == f"Su {first} {second} ba"
