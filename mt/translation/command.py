@@ -155,12 +155,11 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         raise InputError(
             f"output={output} is inside input={pattern}, so the next run would translate it too; choose another folder"
         )
-    files = matching_files(expression)
-    formats = {file: _format_in_folder(file, config.format) for file in files}
+    formats = {file: _format_in_folder(file, config.format) for file in matching_files(expression)}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
-    if len(unknown) == len(files):
+    if len(unknown) == len(formats):
         raise InputError(
-            f"input={pattern}: no document among {counted(len(files), 'file')}; check the path, or set format "
+            f"input={pattern}: no document among {counted(len(formats), 'file')}; check the path, or set format "
             f"({KNOWN_SUFFIXES})"
         )
     if unknown:

@@ -178,11 +178,10 @@ class Statistics:
             )
         if self.corrections:
             examples = [f"{typed} → {word}" for typed, word in self.first_corrections.items()]
-            more = examples[MAX_CORRECTION_EXAMPLES:] and " …"
             logger.info(
                 "words that are not in the training text, corrected as typing errors: %s (%s%s); "
                 "decoding.correct_typos=false disables these corrections",
                 f"{self.corrections:,}",
                 ", ".join(examples[:MAX_CORRECTION_EXAMPLES]),
-                more or "",
+                " …" if examples[MAX_CORRECTION_EXAMPLES:] else "",
             )

@@ -147,7 +147,7 @@ def _generate(state: SearchState, draws: int, choose_tokens: Callable[[Tensor, T
         log_p = state.decode_step(tokens[flat_ids, : step + 1])
         next_tokens = choose_tokens(log_p, flat_ids, step)
         scores[flat_ids] += log_p.gather(1, next_tokens[:, None]).squeeze(1) * is_unfinished
-        is_unfinished = is_unfinished & (next_tokens != EOS)
+        is_unfinished &= next_tokens != EOS
         lengths[flat_ids] += is_unfinished
         tokens[flat_ids, step + 1] = next_tokens
         unfinished = is_unfinished.view(-1, draws).any(dim=1).nonzero()  # (B', 1) sentences
