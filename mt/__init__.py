@@ -26,14 +26,27 @@ from mt.core.errors import InputError, RunError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mt.evaluation.comparison.findings import ComparisonFindings
+    from mt.evaluation.runs import learning_curve
+    from mt.models.embedding import sinusoidal_positions
     from mt.storage.run_folder import Results
     from mt.training.trainer import OnValidation
     from mt.translation.translator import ScoredText, Translator
 
-__all__ = ["InputError", "Results", "RunError", "ScoredText", "Translator", "__version__", "load", "train"]
+# fmt: off
+__all__ = [
+    "InputError", "Results", "RunError", "ScoredText", "Translator", "__version__", "compare", "learning_curve", "load",
+    "sinusoidal_positions", "train",
+]
+# fmt: on
 
-_LAZY = {name: "mt.translation.translator" for name in ("ScoredText", "Translator")}
-_LAZY["Results"] = "mt.storage.run_folder"
+_LAZY = {
+    "Results": "mt.storage.run_folder",
+    "ScoredText": "mt.translation.translator",
+    "Translator": "mt.translation.translator",
+    "learning_curve": "mt.evaluation.runs",
+    "sinusoidal_positions": "mt.models.embedding",
+}
 
 
 def load(
@@ -104,6 +117,25 @@ def train(settings: "Sequence[str]", *, on_validation: "OnValidation | None" = N
         return command.train(job)
     finally:
         ON_VALIDATION.reset(token)
+
+
+def compare(settings: "Sequence[str]") -> "list[ComparisonFindings]":
+    """Compare runs, models or files of translations as ``python -m mt compare`` does, and write its report. Return the
+    results of each direction.
+
+    Args:
+        settings: The settings as typed for the command, such as ``["first=runs/a", "second=runs/b"]``.
+
+    Raises:
+        InputError: A setting, a run or a file cannot be used.
+    """
+    from mt.cli.composition import compose_job
+    from mt.config import CompareConfig
+    from mt.core.installation import optional_packages
+
+    with optional_packages():
+        from mt.evaluation.comparison import command
+    return command.compare(compose_job("compare", CompareConfig, settings).config)
 
 
 def __getattr__(name: str) -> Any:

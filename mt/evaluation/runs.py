@@ -76,15 +76,31 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder} has no test scores yet; finish its training by running its train command again")
     results = read_results(folder)
     refuse_changed_files(folder, results)
-    validations = []
-    for number, line in enumerate(read_lines(folder / METRICS_LOG), 1):
+    return Run(
+        folder, read_config(folder), results, read_provenance(folder), learning_curve(folder), read_scored(folder)
+    )
+
+
+def learning_curve(run: str | Path, split: str = "valid") -> list[dict]:
+    """Return the records of a run's metrics.jsonl, oldest first. The run need not be finished.
+
+    Args:
+        run: The run folder.
+        split: ``train`` for training loss and speed, ``valid`` for validations, ``test`` for the final scores.
+
+    Raises:
+        InputError: The file is missing or corrupted.
+    """
+    path, records = Path(run) / METRICS_LOG, []
+    schema = _Validation if split == "valid" else StrictRecord
+    for number, line in enumerate(read_lines(path), 1):
         try:
             record = json.loads(line)
-            if record["split"] == "valid":
-                validations.append(_Validation(**record).model_dump())
+            if record["split"] == split:
+                records.append(schema(**record).model_dump())
         except (ValueError, RecursionError, TypeError, KeyError):
-            raise corrupted_file(folder / METRICS_LOG, f"line {number}") from None
-    return Run(folder, read_config(folder), results, read_provenance(folder), validations, read_scored(folder))
+            raise corrupted_file(path, f"line {number}") from None
+    return records
 
 
 def refuse_different_configs(first: Run, other: Run) -> None:

@@ -56,6 +56,8 @@ def scaled_dot_product_attention(
     return used.to(value.dtype) @ value, weights, scores
 
 
+MASKED = -1e30
+"""Attention scores at masked positions are below this."""
 KeyValue = tuple[Tensor, ...]
 """Projected keys and values, each (N, H, S, d)."""
 
@@ -67,6 +69,11 @@ class AttentionMap(NamedTuple):
     """(B, H, T, S), before dropout."""
     scores: Tensor
     """(B, H, T, S), before the softmax. Masked scores are close to the lowest finite number."""
+
+    @property
+    def mask(self) -> Tensor:
+        """The mask (B, H, T, S), true for the keys that a query may attend to."""
+        return self.scores > MASKED
 
 
 class RecordableAttention(nn.Module):

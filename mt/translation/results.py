@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from mt.core.coded_text import CodedText
@@ -48,6 +49,21 @@ class ScoredText:
     """The translation as a coded text."""
 
 
+class AttentionArrays(NamedTuple):
+    """The attention of one module for one sentence pair, as float32 arrays (heads, queries, keys)."""
+
+    queries: list[str]
+    """The token of each query. In the decoder, it is the token that the query's position predicts."""
+    keys: list[str]
+    """The token of each key."""
+    weights: np.ndarray
+    """The weights. Those of a query sum to one."""
+    scores: np.ndarray
+    """The scores before the softmax."""
+    mask: np.ndarray
+    """1 where a query may attend to a key, otherwise 0."""
+
+
 class SentenceAttention(NamedTuple):
     """The attention maps of one sentence pair under forced decoding.
 
@@ -68,6 +84,21 @@ class SentenceAttention(NamedTuple):
     def cross(self) -> list[Tensor]:
         """Return ``cross_attention()``, which had this name in version 1."""
         return self.cross_attention()
+
+    def arrays(self) -> dict[str, AttentionArrays]:
+        """Return the attention of each module by its name, as NumPy arrays with the tokens of queries and keys."""
+        source, target = self.source_tokens, self.target_tokens
+        arrays = {}
+        for name, attention_map in self.maps.items():
+            if name.startswith("encoder"):
+                tokens = source, source
+            elif name.endswith("cross_attention"):
+                tokens = target, source
+            else:
+                tokens = target, ["<s>", *target[:-1]]
+            tensors = attention_map.weights, attention_map.scores, attention_map.mask
+            arrays[name] = AttentionArrays(*tokens, *(tensor[0].float().cpu().numpy() for tensor in tensors))
+        return arrays
 
 
 @dataclass

@@ -12,7 +12,9 @@ from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.core.language import ANY_DIRECTION, AskedDirection
+from mt.data.batching.batch import collate
 from mt.distributed.workers import Workers
+from mt.models.attention import AttentionMap
 from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import TransformersFolder, open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
@@ -336,25 +338,46 @@ class Translator:
             line: The source line.
             translation: A translation of the line; None: that of the model.
         """
-        if translation is None:
-            translation = self.translate([line])[0]
-        source, target = (
-            tokens[0][: self._segmenter.max_tokens] for tokens in self._segmenter.encode_pairs([line], [translation])
+        return self.batch_attention([line], None if translation is None else [translation])[0]
+
+    def batch_attention(
+        self, lines: Sequence[str], translations: Sequence[str] | None = None
+    ) -> list[SentenceAttention]:
+        """Return the attention maps of lines, computed as one batch, in which ``<pad>`` fills up the shorter lines.
+
+        Args:
+            lines: The source lines.
+            translations: A translation of each line; None: those of the model.
+        """
+        check_lines(lines)
+        if translations is None:
+            translations = self.translate(lines)
+        sources, targets = (
+            [tokens[: self._segmenter.max_tokens] for tokens in side]
+            for side in self._segmenter.encode_pairs(lines, translations)
         )
         with self._runner.evaluation_mode(), self._runner.inference():
-            maps = forced_attention(self._first_member, [source], [target])
+            maps = forced_attention(self._first_member, sources, targets)
+        batch = collate(sources, targets)
+        return [
+            SentenceAttention(
+                *self._token_labels(batch.source[row].tolist(), batch.target_output[row].tolist()),
+                {name: AttentionMap(weights[[row]], scores[[row]]) for name, (weights, scores) in maps.items()},
+            )
+            for row in range(len(lines))
+        ]
+
+    def _token_labels(self, source: list[int], target: list[int]) -> tuple[list[str], list[str]]:
+        """Return the tokens of both sides of a pair, with numbers such as ⟨1⟩ in the place of placeholders."""
         numbers: dict[str, int] = {}
 
         def labels(tokens: list[str]) -> list[str]:
-            """Return tokens, with numbers such as ⟨1⟩ in place of placeholders."""
             return [
                 PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
-                for token in (*tokens, "</s>")
+                for token in tokens
             ]
 
-        return SentenceAttention(
-            labels(self.tokenizers.source.subwords(source)), labels(self.tokenizers.target.subwords(target)), maps
-        )
+        return labels(self.tokenizers.source.subwords(source)), labels(self.tokenizers.target.subwords(target))
 
     def _align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():

@@ -11,12 +11,9 @@ from torch import Tensor, nn
 from mt.config import ModelConfig, RNNAttentionConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.systems import EvaluationSet, Output
-from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
 from mt.translation.translator import Translator
 
-MASKED = -1e30
-"""Attention scores at masked positions are below this."""
 MAX_RANK = 8
 """Number of largest weights per query that ``Scaling`` holds."""
 HISTOGRAM_BINS = 120
@@ -137,7 +134,7 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
         entropy = -torch.cat(
             [torch.special.xlogy(each, each).sum(dim=-1) for each in weights], dim=1
         )  # (H, all queries)
-        maximum = torch.cat([_visible(attention_map)[0].sum(dim=-1).float().log() for attention_map in maps], dim=1)
+        maximum = torch.cat([attention_map.mask[0].sum(dim=-1).float().log() for attention_map in maps], dim=1)
         has_choice = maximum > 0  # a query with one visible key has no choice and does not count
         share = (entropy / maximum.clamp_min(1e-9)).where(has_choice, 0).sum(dim=1) / has_choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
@@ -151,7 +148,7 @@ def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling
     product_weights: list[Tensor] = []
     score_weights: list[Tensor] = []
     for attention_map in chain.from_iterable(attention.maps.values() for attention in attentions):
-        visible = _visible(attention_map)
+        visible = attention_map.mask
         products = (attention_map.scores * root).masked_fill(~visible, -math.inf)
         has_choice = visible.sum(dim=-1) > 1
         product_weights.append(_largest(products.softmax(dim=-1)[has_choice]))
@@ -174,8 +171,3 @@ def _largest(weights: Tensor) -> Tensor:
     """Return the MAX_RANK largest weights of each row of (N, S), in falling order: (N, MAX_RANK), padded with zeros."""
     largest = weights.float().topk(min(MAX_RANK, weights.shape[-1]), dim=-1).values
     return nn.functional.pad(largest, (0, MAX_RANK - largest.shape[-1]))
-
-
-def _visible(attention: AttentionMap) -> Tensor:
-    """Return a mask (1, H, T, S) that is true for the keys that a query may attend to."""
-    return attention.scores > MASKED

@@ -64,8 +64,9 @@ Maps = Mapping[int, Sequence[SentenceAttention | None]]
 """Index (from 0) of a test sentence → its attention maps in each system; None for files."""
 
 
-def compare(config: CompareConfig) -> None:
-    """Compare the systems, write the report, and log the verdicts. Several directions have a report each.
+def compare(config: CompareConfig) -> list[ComparisonFindings]:
+    """Compare the systems, write the report, log the verdicts, and return the results. Several directions have a report
+    each.
 
     Raises:
         InputError: A run is unfinished, a run or file is corrupted or not comparable with the others, or the
@@ -79,6 +80,7 @@ def compare(config: CompareConfig) -> None:
     if len(directions) > 1:
         scores = {own.direction: [system.scores["BLEU"].mean for system in own.systems] for own in reports}
         logger.info("\n%s", table_with_means("BLEU", [system.name for system in reports[0].systems], scores))
+    return reports
 
 
 def _compare(config: CompareConfig, asked: AskedDirection, is_one_of_several: bool) -> ComparisonFindings:
