@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison.command import compare
@@ -85,13 +83,6 @@ def test_find_warnings_counts_empty_lines():
 def test_find_warnings_reports_wrong_language_code(code, text, expected):
     (warning,) = _warnings({"one": ["a b"], "two": ["b c"]}, [text], target=code)
     assert re.match(expected, warning)
-
-
-@given(st.lists(st.text(alphabet="ab.,' ", min_size=1), min_size=1, max_size=5))
-def test_find_warnings_ignores_spaces_when_comparing(lines):
-    spaced = [" ".join(line) + " " for line in lines]
-    warnings = _warnings({"one": lines, "two": spaced}, ["x"] * len(lines))
-    assert "one and two are the same but for whitespace, marks of subwords and case" in warnings
 
 
 def test_reports_and_log_begin_with_warnings(tmp_path, caplog):

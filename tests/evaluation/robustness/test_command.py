@@ -133,7 +133,7 @@ def _run(folder, *words):
 @pytest.fixture(scope="module")
 def folder(runs, tmp_path_factory):
     """A working folder with a whole run, one that is not finished, and one with another test set."""
-    place = tmp_path_factory.mktemp("mistakes")
+    place = tmp_path_factory.mktemp("errors")
     for name in ("whole", "unfinished", "other"):
         toy.copy_to_change(runs[0], place / name)
     (place / "unfinished/results.json").unlink()
