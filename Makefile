@@ -56,7 +56,7 @@ demo: .venv/installed
 	  | awk 'int((NR - 1) / 3) % 400 == 399 { print (NR % 3 == 1 ? "\n" : NR % 3 == 2 ? "  → " : "  = ") $$0 }'
 	@echo; echo "Next, translate text of your own:"
 	@echo "  source .venv/bin/activate"
-	@echo "  echo 'Where is the station?' | python translate.py run=runs/demo"
+	@echo "  python translate.py run=runs/demo < my.en > my.fr"
 
 compare: .venv/installed
 	$(foreach seed,$(SEED_LIST),\

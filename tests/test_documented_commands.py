@@ -99,7 +99,7 @@ def working_folder(tmp_path_factory):
     fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))  # the validation set is too small
     described = read_description(config.folder)
     write_description(config.folder, described.model_copy(update={"confidence": fitted}))
-    seeds = {"A": 1, "B": 1, "C": 1, "mine": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
+    seeds = {"demo-rnn": 1, "A": 1, "B": 1, "C": 1, "mine": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
@@ -140,6 +140,7 @@ def working_folder(tmp_path_factory):
     for name in ("messages.po", "po/es.po", "po/fr.po", "locale/a/messages.po", "app/messages.po"):
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(f'{entries}\nmsgid "ba de"\nmsgstr ""\n')
+    (folder / "page.html").write_text("<p>ba <b>de</b></p>\n")
     (folder / "strings.json").write_text('{"where": "ba de", "tired": "de"}')
     with zipfile.ZipFile(folder / "letter.docx", "w") as archive:
         namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
