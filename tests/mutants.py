@@ -1,4 +1,4 @@
-"""Plants mistakes in ``mt/``, one at a time, and counts those that the tests notice: ``make mutants``.
+"""Plants errors in ``mt/``, one at a time, and counts those that the tests notice: ``make mutants``.
 
     python -m tests.mutants [count=300] [seed=1] [seconds=90] [under=mt/text]
 
@@ -44,7 +44,7 @@ class Options(options.Options):
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what may stand in the place of a node by mistake."""
+    """Yield what may stand in the place of a node by an error."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in OTHER_OPERATORS:
             yield _with(node, ops=[OTHER_OPERATORS[type(operator)]()])
@@ -75,7 +75,7 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def plant(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Plant each mistake in a module, one at a time. Yields its line and what it changes. Annotations stay."""
+    """Plant each error in a module, one at a time. Yields its line and what it changes. Annotations stay."""
     owners = list(ast.walk(tree))
     annotations = [getattr(owner, name, None) for owner in owners for name in ("annotation", "returns")]
     skipped = {id(node) for part in annotations if part for node in ast.walk(part)}
@@ -94,14 +94,14 @@ def plant(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def mutant(path: Path, number: int) -> tuple[str, str]:
-    """Return what the mistake is, and the whole module with it."""
+    """Return the error, and the whole module with it."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    line, mistake = next(islice(plant(tree), number, None))
-    return f"{path}:{line} {mistake}", ast.unparse(tree)
+    line, error = next(islice(plant(tree), number, None))
+    return f"{path}:{line} {error}", ast.unparse(tree)
 
 
 def tests_of(path: Path) -> list[str]:
-    """Return the test files that may notice a mistake in a module, the likeliest first."""
+    """Return the test files that may notice an error in a module, the likeliest first."""
     module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     package, _, name = module.rpartition(".")
     imports = (f"{module} import", f"import {module}", f"from {package} import {name}")
@@ -150,11 +150,11 @@ def main() -> None:
             copies.put(Path(shutil.copytree(ROOT, Path(folder, str(number)), ignore=ignored)))
 
         def attempt(place: tuple[Path, int]) -> bool:
-            (mistake, code), repository = mutant(*place), copies.get()
+            (error, code), repository = mutant(*place), copies.get()
             noticed = is_noticed(code, place[0], repository, options.seconds)
             copies.put(repository)
             if not noticed:
-                print(f"survived: {mistake}", flush=True)
+                print(f"survived: {error}", flush=True)
             return noticed
 
         with ThreadPoolExecutor(copies.qsize()) as pool:

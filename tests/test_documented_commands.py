@@ -99,7 +99,9 @@ def working_folder(tmp_path_factory):
     fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))  # the validation set is too small
     described = read_description(config.folder)
     write_description(config.folder, described.model_copy(update={"confidence": fitted}))
-    seeds = {"demo-rnn": 1, "A": 1, "B": 1, "C": 1, "mine": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
+    seeds = dict.fromkeys(("demo-rnn", "A", "B", "C", "mine"), 1) | {
+        f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)
+    }
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         write_config(copy, read_config(copy).model_copy(update={"seed": seed}))
