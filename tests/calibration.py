@@ -33,7 +33,7 @@ from tests.toy import SYLLABLES
 MOST_REPEATS = 12
 """Maximum number of times that a source occurs in a test set."""
 VARIANTS = 6
-"""Number of translations of each sentence, from one without a mistake to one with five."""
+"""Number of translations of each sentence, from one without an error to one with five."""
 SENTENCES = 200
 """Number of different sentences that test sets are drawn from."""
 
@@ -65,7 +65,7 @@ def pool(metric: str, ties: bool, references: int = 1) -> np.ndarray:
     first, second, hypotheses = [], [], []
     for _ in range(SENTENCES):
         length = 12 if ties else int(random.integers(6, 25))
-        # Words differ from their neighbors, so that a mistake spoils the same n-grams everywhere.
+        # Words differ from their neighbors, so that an error spoils the same n-grams everywhere.
         words = [f"{SYLLABLES[(3 * place) % len(SYLLABLES)]}{place}" for place in range(length)]
         order = random.permutation(length)
         for wrong in range(VARIANTS):
@@ -156,7 +156,7 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
     ``gain`` is above 0.
 
     Args:
-        gain: Share of the second system's sentences that have one mistake less.
+        gain: Share of the second system's sentences that have one error less.
 
     Returns:
         The standard deviation of BLEU over the seeds, the mean difference in BLEU, and the shares of pairs that are

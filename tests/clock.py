@@ -1,4 +1,4 @@
-"""A clock that stands still while nothing moves it, in place of the ``time`` module: what is timed can then be told
+"""A clock that stands still while nothing moves it, in place of the ``time`` module: what is timed can then be stated
 exactly."""
 
 

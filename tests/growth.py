@@ -7,7 +7,7 @@ from types import FrameType
 
 def growth(run: Callable[[int], object], size: int) -> float:
     """Return how many times the bytecode operations of ``run(size)`` those of ``run(2 * size)`` are: at most 2 if the
-    time is linear. What C functions do is left out."""
+    time is linear. C functions are not counted."""
     run(size)  # fills caches
     return _operations(lambda: run(2 * size)) / _operations(lambda: run(size))
 

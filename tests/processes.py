@@ -121,14 +121,14 @@ def workers_of(torchrun: Popen[bytes]) -> list[psutil.Process]:
     return workers
 
 
-def lead_one(work: str) -> Process:
-    """Start a leader that waits, deaf to everything, for a worker that does ``work`` of ``tests/leader.py``."""
-    return start("-m", "tests.leader", work, stdout=PIPE, stderr=PIPE)
+def start_waiting_main_process(work: str) -> Process:
+    """Start a main process that waits for a worker, which does ``work`` of ``tests/main_process.py``."""
+    return start("-m", "tests.main_process", work, stdout=PIPE, stderr=PIPE)
 
 
-def local_workers_of(leader: Process | psutil.Process) -> list[psutil.Process]:
+def local_workers_of(main: Process | psutil.Process) -> list[psutil.Process]:
     """Return the workers that ``training.workers`` has started, or the processes of a ``ProcessPool``."""
-    children = psutil.Process(leader.pid).children()
+    children = psutil.Process(main.pid).children()
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 

@@ -26,7 +26,7 @@ def _run(code: str, limit: float, folder: Path) -> tuple[str | None, list[dict]]
     return run_process([sys.executable, "-c", code], limit, folder / "log", figures.append), figures
 
 
-def test_a_part_that_hangs_is_killed_with_its_processes_and_its_figures_are_kept(tmp_path, monkeypatch):
+def test_hanging_part_is_killed_with_its_processes(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.benchmarks.gpu.__main__.GRACE_SECONDS", 0.5)
     failure, figures = _run(HANGS_WITH_A_CHILD, 2, tmp_path)
     assert failure == "ended after 2 s"
@@ -34,14 +34,14 @@ def test_a_part_that_hangs_is_killed_with_its_processes_and_its_figures_are_kept
     wait_until_ended(figures[0]["child"])
 
 
-def test_a_part_that_fails_says_why(tmp_path):
+def test_failed_part_reports_its_error(tmp_path):
     failure, figures = _run("print('[1]'); print('{\"a\": 2}'); 1 / 0", 60, tmp_path)
     assert figures == [{"a": 2}]
     assert failure and failure.startswith("exit code 1") and "ZeroDivisionError" in failure
     assert _run("print('{}')", 60, tmp_path) == (None, [{}])
 
 
-def test_parts_come_in_order_with_those_that_they_need():
+def test_selected_parts_include_their_dependencies():
     assert [part.name for part in Options(parts="decoding,small").selected()] == [
         "preparation", "base_run", "small", "decoding",
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def test_parts_come_in_order_with_those_that_they_need():
         Options(parts="smal,big").selected()
 
 
-def test_the_benchmark_without_time_skips_what_it_cannot_do_and_fails(tmp_path):
+def test_benchmark_skips_parts_without_time(tmp_path):
     """A part may not take the time of later ones. The process that waits for them has not imported PyTorch."""
     words = ["toy=true", "parts=plain,multi30k", "seconds=78", f"data={tmp_path}/none", f"output={tmp_path}/out"]
     code = f"import sys; sys.argv[1:] = {words}; from tests.benchmarks.gpu.__main__ import main; import atexit; "
@@ -70,7 +70,7 @@ def test_the_benchmark_without_time_skips_what_it_cannot_do_and_fails(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_part_gives_its_figures_at_toy_size(tmp_path):
+def test_benchmark_parts_print_their_figures(tmp_path):
     sentences = iter(toy.sentences(180, seed=3))
     for split, count in (("train", 60), ("val", 8), ("test_2016_flickr", 8)):
         for language in ("en", "de"):

@@ -47,7 +47,7 @@ def _folder(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_modules_import_from_their_own_folder_and_from_those_below():
+def test_modules_import_only_lower_folders():
     wrong = [
         f"{module} imports {imported}"
         for module, imports in _graph().items()
@@ -67,7 +67,7 @@ def _cyclic(graph: dict[str, set[str]]) -> list[str]:
     return sorted(graph)
 
 
-def test_no_modules_import_each_other_in_a_cycle():
+def test_modules_have_no_import_cycles():
     assert _cyclic(_graph()) == []
 
 
@@ -76,7 +76,7 @@ def _container(module: str) -> str:
     return module if _modules()[module].name == "__init__.py" else module.rpartition(".")[0]
 
 
-def test_no_folders_within_a_folder_of_the_package_import_each_other_in_a_cycle():
+def test_subfolders_have_no_import_cycles():
     graph: dict[str, set[str]] = {}
     for module, imports in _graph().items():
         for imported in imports:
@@ -87,12 +87,12 @@ def test_no_folders_within_a_folder_of_the_package_import_each_other_in_a_cycle(
     assert _cyclic(graph) == []
 
 
-def test_the_top_of_the_package_holds_folders_only():
+def test_package_has_only_folders_at_top():
     names = {path.name for path in (PROJECT / "mt").iterdir() if path.name != "__pycache__"}
     assert names - {"__init__.py", "__main__.py", "py.typed"} == set(FOLDERS)
 
 
-def test_the_page_on_the_code_names_every_folder_in_order():
+def test_code_page_lists_every_folder_in_order():
     page = (PROJECT / "docs/code.md").read_text()
     positions = [page.find(f"`{folder}/`") for folder in FOLDERS]
     assert -1 not in positions
@@ -112,7 +112,7 @@ def _docstring_lines(code: str) -> set[int]:
 
 
 @pytest.mark.parametrize("folder", ["mt", "tests"])
-def test_the_code_is_not_larger_than_its_limit(folder):
+def test_code_size_is_below_limit(folder):
     """Whoever goes over a limit takes something out, or raises it as a decision of its own."""
     limit = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["size"][folder]
     tokens = 0

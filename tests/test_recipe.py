@@ -37,7 +37,7 @@ def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
     return splits
 
 
-def test_no_sentence_in_two_splits(recipe, tmp_path):
+def test_recipe_splits_share_no_sentence(recipe, tmp_path):
     draw = random.Random(1)
     blanks = [" ", "\u202f", ""]
     pairs = {
@@ -56,12 +56,12 @@ def test_no_sentence_in_two_splits(recipe, tmp_path):
         assert sum(map(len, forms)) == len(set.union(*forms))
 
 
-def test_other_content_is_refused(recipe):
+def test_recipe_refuses_wrong_checksum(recipe):
     with pytest.raises(InputError, match="SHA-256"):
         recipe.verify(b"something else", recipe.WHEEL_SHA256, recipe.WHEEL)
 
 
-def test_without_a_network_it_names_the_way_out(recipe, tmp_path):
+def test_recipe_without_network_suggests_data_files(recipe, tmp_path):
     script = tmp_path / PATH.name
     program = (
         f"import runpy, sys; sys.path.insert(0, {str(PATH.parents[1])!r}); "
@@ -78,7 +78,7 @@ def test_without_a_network_it_names_the_way_out(recipe, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} <= {script.name, "index", "__pycache__"}
 
 
-def test_the_recipe_is_run_once_and_knows_its_languages(tmp_path, monkeypatch):
+def test_recipe_runs_once_and_checks_languages(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / PATH.name).write_text("""
 LANGUAGES = ("en", "fr")

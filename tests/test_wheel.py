@@ -1,4 +1,4 @@
-"""A wheel built from the sources works in a folder that is no checkout: commands, config files, recipes, template."""
+"""A wheel built from the sources works outside of a checkout: commands, config files, recipes, template."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def command(wheel, tmp_path_factory):
     return Installed(installed, home / "elsewhere", environment)
 
 
-def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
+def test_wheel_has_every_module_config_and_recipe(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         *(
@@ -103,13 +103,13 @@ def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
     assert {name for name in names if ".dist-info/" not in name} == expected
 
 
-def test_every_dependency_has_a_lowest_version():
+def test_lowest_versions_are_those_of_pyproject():
     """``make test-lowest`` installs these."""
     assert {"datasets==4.3", "py3langid==0.4", "ruamel.yaml==0.18"} <= set(lowest_versions())
 
 
 @pytest.mark.slow
-def test_the_installed_commands_train_translate_and_compare(command):
+def test_installed_commands_run(command):
     command("mt-train", *BRIEF)  # on the default corpus, found in the cache
     assert command("mt-translate", "run=runs/toy", stdin="ba de\n\nfi\n").count("\n") == 3
     shutil.copytree(command.folder / "runs/toy", command.folder / "runs/other")
@@ -120,13 +120,13 @@ def test_the_installed_commands_train_translate_and_compare(command):
     ].startswith("mt-tr")
 
 
-def test_help_has_the_installed_commands(command):
+def test_help_shows_installed_commands(command):
     text = command("mt", "translate", "--help")
     assert text == command("mt-translate", "--help")
     assert re.search("^  mt translate ", text, re.MULTILINE) and "python" not in text
 
 
-def test_a_checkout_keeps_its_folders(monkeypatch):
+def test_checkout_uses_its_own_folders(monkeypatch):
     assert not IS_INSTALLED
     assert (CONF, RECIPES, corpora()) == (ROOT / "conf", ROOT / "data", ROOT / "data")
 
@@ -140,7 +140,7 @@ def test_a_checkout_keeps_its_folders(monkeypatch):
         ("darwin", "/there", "/home/me/Library/Caches/mt-trainer"),
     ],
 )
-def test_fetched_corpora_lie_in_the_users_cache(monkeypatch, system, named, expected):
+def test_installed_corpora_are_in_user_cache(monkeypatch, system, named, expected):
     monkeypatch.setattr("mt.core.installation.IS_INSTALLED", True)
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setenv("HOME", "/home/me")

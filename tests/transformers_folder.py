@@ -108,7 +108,7 @@ LANGUAGES: dict[str, Any] = {
     "nllb": ("eng_Latn", "fra_Latn"), "m2m100": ("en", "fr"), "mbart50": ("en_XX", "fr_XX"), "madlad": "<2fr> ",
     "t5": "translate English to French: ", "marian": ">>xx<< ",
 }  # fmt: skip
-"""How each architecture is told English to French (MarianMT: xx): by its codes, or by the beginning of a source."""
+"""What selects English to French in each architecture (MarianMT: xx): by its codes, or by the beginning of a source."""
 
 
 def write_folder(folder: Path, architecture: str) -> Path:

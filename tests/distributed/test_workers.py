@@ -25,9 +25,9 @@ from tests import toy
 from tests.processes import (
     Together,
     finish,
-    lead_one,
     local_workers_of,
     start,
+    start_waiting_main_process,
     torchrun,
     wait_for,
     wait_until_ended,
@@ -181,13 +181,13 @@ def test_worker_that_dies_at_start_is_reported(folder):
 
 
 def test_blocked_main_process_ends_after_death_of_worker():
-    status, output = finish(lead_one("die"), 60)
+    status, output = finish(start_waiting_main_process("die"), 60)
     assert status == 1 and "worker 1 has died (exit code 7)" in output, output
 
 
 @pytest.mark.parametrize("seconds", [0, pytest.param(8, marks=pytest.mark.slow)])  # while it starts, and at work
 def test_worker_ends_when_main_process_is_killed(seconds):
-    main = lead_one("sleep")
+    main = start_waiting_main_process("sleep")
     wait_for(lambda: local_workers_of(main))
     (worker,) = local_workers_of(main)
     time.sleep(seconds)

@@ -52,11 +52,9 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         times = {"train": 2800, "translate": 900, "export": 500}.get(command, 600)
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
-        "workers": (10, on_training(interruption.kill_workers, "transformer", workers=2)),
         "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
-        "killed-translation": (60, on_a_run(lines.resume)),
         "stream": (1_000_000, on_a_run(lines.stream)),
     }
 

@@ -33,7 +33,7 @@ def can_be_filled() -> bool:
 
 
 def fill(subject: Subject, times: int, seed: int) -> Outcome:
-    """There is room for some part of what the run writes: one message, then the run goes on where it can."""
+    """There is room for some part of what the run writes: one message, then the run resumes where it can."""
     outcome = Outcome(f"disk full ({subject.architecture})")
     chance = random.Random(seed)
     needed = sum(path.stat().st_size for path in subject.run("whole").rglob("*") if path.is_file()) // 1024
@@ -67,8 +67,8 @@ def _troubles(subject: Subject, disk: Path, run: str) -> list[str]:
     if "Traceback" in first or first.count("disk is full") != 1:
         troubles.append(f"not one message\n{first}")
     saved = [int(number) for number in re.findall(r"update (\d+)/", first)]
-    went_on = re.search(r"resuming after update (\d+)", second)
+    resumed = re.search(r"resuming after update (\d+)", second)
     allowed = subject.config.training.save_every or 0
-    if saved and saved[-1] - (int(went_on[1]) if went_on else 0) > 2 * allowed:
-        troubles.append(f"update {saved[-1]} was done, but it went on from {went_on and went_on[1]}")
+    if saved and saved[-1] - (int(resumed[1]) if resumed else 0) > 2 * allowed:
+        troubles.append(f"update {saved[-1]} was done, but it resumed from {resumed and resumed[1]}")
     return troubles

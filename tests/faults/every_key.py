@@ -156,7 +156,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
         mock.patch("mt.training.trainer.Trainer.finalize"),
         mock.patch.multiple(
             "mt.training.command", Results=dict, read_results=lambda run: {}
-        ),  # as nothing delivers any
+        ),  # as no final model is written
         mock.patch("mt.training.command.model_size_hint", lambda *_: None),
         mock.patch("mt.training.command.memory_bytes", lambda device: MEMORY),
     ):
@@ -369,7 +369,7 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
 
 
 class _Errors(logging.Handler):
-    """Keeps what is told as an error, as a terminal gets it."""
+    """Keeps what is logged as an error, as a terminal gets it."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -398,7 +398,7 @@ def _try(name: str, case: Case, place: Place, heard: _Errors) -> tuple[list[str]
     left = place.clear()
     troubles = ["Hydra's state is left over"] if GlobalHydra.instance().is_initialized() else []
     if status == 0:
-        return troubles + [f"and yet told {heard.messages}"] * bool(heard.messages), "right"
+        return troubles + [f"and yet reported {heard.messages}"] * bool(heard.messages), "right"
     if status != 2:
         troubles.append(f"ended with {status}: {heard.messages}")
     if len(heard.messages) != 1:

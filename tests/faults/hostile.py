@@ -75,7 +75,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
 
 
 def _sealed_files(run: Path) -> set[Path]:
-    """What a resume, a translation or a comparison depends on and has a checksum: any damage must be told by name."""
+    """Returns the files with a checksum that resuming, translating or comparing reads. Damage must be reported by name."""
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
     model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS), Path(DROPPED)}
@@ -212,26 +212,26 @@ def _watched(folders: tuple[Path, ...]) -> Iterator[list[str]]:
 
 
 def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, named: str | None = None) -> list[str]:
-    """Whatever reads a folder, on this one; the file ``named`` must be told of."""
-    refused, told_of, troubles = 0, "", []
+    """Whatever reads a folder, on this one; the file ``named`` must be reported."""
+    refused, reported, troubles = 0, "", []
     readers = (open_model, read_run, _read_checkpoint, _report, *([_train_on] if train_on else []))
     for read in readers:
         try:
             read(run)
         except InputError as error:
             refused += 1
-            told_of += f"{error}\n"
+            reported += f"{error}\n"
             if SECRET in str(error):
                 troubles.append(f"{read.__name__} shows what lies outside")
         except Exception as error:  # whatever it is, it is what is looked for
-            if told := machine_trouble(error):
-                refused += SECRET not in told
+            if message := machine_trouble(error):
+                refused += SECRET not in message
             else:
                 troubles.append(f"{read.__name__}: {type(error).__name__}: {error}")
     if must_fail and not refused:
         troubles.append("was not noticed")
-    if named and named not in told_of:
-        troubles.append(f"was not told by name: {told_of}")
+    if named and named not in reported:
+        troubles.append(f"was not reported by name: {reported}")
     return troubles
 
 

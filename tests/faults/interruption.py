@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from mt.storage.weights import read_tensors
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
-from tests.processes import Process, finish, start, torchrun, wait_for, workers_of
+from tests.processes import Process, finish, start, torchrun, wait_for
 
 UPDATE = r"update (\d+)/"
 PROMPT = 10.0
@@ -61,19 +60,19 @@ class Subject:
         self.seconds = time.monotonic() - seen
         """From the first sight of the run folder to the end."""
 
-    def _start(self, name: str, *options: str) -> Process:
+    def _start(self, name: str) -> Process:
         words = toy.words(self.named(name))
         if self.workers > 1:
-            return torchrun(words, self.workers, *options, cwd=self.folder)
+            return torchrun(words, self.workers, cwd=self.folder)
         return start("train.py", *words, cwd=self.folder, stdout=PIPE, stderr=PIPE)
 
     def named(self, name: str) -> TrainConfig:
         return self.config.model_copy(update={"name": name})
 
-    def start(self, name: str, *options: str) -> Process:
-        """Begins the run or goes on with it; back when it has its folder."""
+    def start(self, name: str) -> Process:
+        """Starts or resumes the run. Returns once it has its folder."""
         before = self._said(name)
-        process = self._start(name, *options)
+        process = self._start(name)
         wait_for(lambda: process.poll() is not None or self._said(name) != before)
         return process
 
@@ -82,7 +81,7 @@ class Subject:
         return log.read_text() if log.exists() else ""
 
     def wait_for_update(self, process: Process, name: str, update: int = 1) -> None:
-        """Waits until a process that goes on with the run logs this update or a later one, or ends."""
+        """Waits until a process that resumes the run logs this update or a later one, or ends."""
         before = self._said(name)
 
         def is_reached() -> bool:
@@ -175,25 +174,6 @@ def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Out
     return _end(subject, f"stopped-{run}", outcome)
 
 
-def kill_workers(subject: Subject, times: int, seed: int) -> Outcome:
-    """SIGKILL of one of two workers; torchrun brings them back."""
-    outcome = Outcome(f"SIGKILL of one of {subject.workers} workers ({subject.architecture})")
-    chance = random.Random(seed)
-    for number in range(times):
-        name = f"worker-{number}"
-        process = subject.start(name, "--max-restarts=1")
-        time.sleep(chance.uniform(0, subject.seconds))
-        victims = workers_of(process)
-        if victims:
-            chance.choice(victims).kill()
-        status, said = finish(process)
-        troubles = subject.differences(name) if status == 0 else [f"ended with {status}"]
-        if victims:
-            outcome.judge([f"{trouble}\n{said}" for trouble in troubles])
-        shutil.rmtree(subject.run(name))
-    return outcome
-
-
 def _state_after_kill(subject: Subject, name: str) -> tuple[list[str], int]:
     """What is wrong with the folder of a killed run, and how many updates have to be done again."""
     run = subject.run(name)
@@ -207,7 +187,7 @@ def _state_after_kill(subject: Subject, name: str) -> tuple[list[str], int]:
     except (InputError, OSError) as error:
         return [f"unreadable: {error}"], 0
     allowed = subject.config.training.save_every or 0
-    # What was logged before an earlier kill may stand behind the checkpoint from which the run went on.
+    # What was logged before an earlier kill may stand behind the checkpoint from which the run resumed.
     lost = max(0, done - stands)
     return ([f"{lost} updates lost"] if lost > allowed else []), lost
 

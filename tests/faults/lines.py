@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import time
 from pathlib import Path
 from subprocess import PIPE
@@ -15,7 +14,7 @@ from mt.translation.lines import decode_lines
 from mt.translation.results import LINE_BREAKS, ScoredText
 from mt.translation.translator import Translator
 from tests.faults.outcome import Outcome
-from tests.processes import Process, finish, start, wait_for
+from tests.processes import Process, start, wait_for
 from tests.toy import SYLLABLES
 
 SEARCHES = {
@@ -132,49 +131,6 @@ def _drawn_at_a_boundary(
         found.append({scored.text for scored in one})
     drawn = set().union(*found)
     return len(several) == len(before) and {one.text for one in (*several, *before)} <= drawn
-
-
-COMMANDS = {
-    "txt": ["translate.py", "input=many.txt", "decoding.alignments=links"],
-    "html": ["translate.py", "input=page.html"],
-    "jsonl": ["-m", "mt", "synthesize", "method=back_translation", "input=many.txt"],
-}
-"""Commands that write a file of each suffix, a window of lines at a time."""
-
-
-def resume(folder: Path, times: int, seed: int, run: Path) -> Outcome:
-    """SIGKILL, SIGTERM and SIGINT while a file is written: the same command writes what it would have written."""
-    outcome = Outcome("killed translation")
-    chance = random.Random(seed)
-    many = [" ".join(chance.choices(SYLLABLES, k=5)) for _ in range(12_000)]
-    expected = {}
-
-    def write(suffix: str, kill: signal.Signals | None = None) -> tuple[int, str]:
-        process = start(
-            *COMMANDS[suffix], f"run={run}", f"output=out.{suffix}", *GREEDY.split(), cwd=place, stderr=PIPE
-        )
-        if kill:
-            wait_for(lambda: process.poll() is not None or list(place.glob("*.partial")) != [])
-            time.sleep(chance.uniform(0, 2.0))
-            process.send_signal(kill)
-        return finish(process)
-
-    for number in range(-len(COMMANDS), times):
-        suffix = list(COMMANDS)[number % len(COMMANDS)]
-        place = folder / str(number)
-        place.mkdir()
-        (place / "many.txt").write_text("".join(f"{line}\n" for line in many))
-        (place / "page.html").write_text("".join(f"<p>{line}</p>\n" for line in many[:3_000]))
-        kill = chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-        ends = [write(suffix, kill)] if number >= 0 else []
-        ends.append(write(suffix))
-        found = {path.name: path.read_bytes() for path in place.iterdir() if "provenance" not in path.name}
-        if number < 0:
-            expected[suffix] = found
-            continue
-        troubles = [f"ended with {ends}"] if ends[0][0] not in (0, -kill, 128 + kill) or ends[1][0] else []
-        outcome.judge(troubles if found == expected[suffix] else [*troubles, f"{place}: other files after {ends}"])
-    return outcome
 
 
 def stream(folder: Path, count: int, seed: int, run: Path) -> Outcome:

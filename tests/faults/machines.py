@@ -138,7 +138,7 @@ def _power_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 
 def _short_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
-    """The network is away for less time than the system goes on sending (``network.RETRIES``): nobody notices."""
+    """The network is away for less time than the system resumes sending (``network.RETRIES``): nobody notices."""
     victim = cluster.start_and_choose(chance)
     cluster.network.cut(victim)
     time.sleep(chance.uniform(1, 45))
@@ -157,7 +157,7 @@ def _long_cut(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 
 def _cut_for_good(cluster: Cluster, chance: random.Random) -> Sequence[int]:
-    """Everything ends within the bound. The same command goes on when there is a network again."""
+    """Everything ends within the bound. The same command resumes when there is a network again."""
     victim = cluster.start_and_choose(chance)
     cluster.network.cut(victim)
     statuses = cluster.end(BOUND)
@@ -176,7 +176,7 @@ def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 
 def _full_disk(cluster: Cluster, chance: random.Random) -> Sequence[int]:
-    """The disk of the run fills up: the main process says so, and everything ends. The same command goes on."""
+    """The disk of the run fills up: the main process says so, and everything ends. The same command resumes."""
     run = cluster.subject.run(cluster.name)
     run.mkdir()
     needed = sum(path.stat().st_size for path in cluster.subject.run("whole").rglob("*") if path.is_file()) // 1024
@@ -185,8 +185,8 @@ def _full_disk(cluster: Cluster, chance: random.Random) -> Sequence[int]:
         cluster.start()
         statuses = cluster.end(BOUND)
         assert all(statuses), f"ended with {statuses} though the disk is full"
-        told = cluster.said().count("disk is full")
-        assert told == 1, f"told {told} times that the disk is full"
+        count = cluster.said().count("disk is full")
+        assert count == 1, f"reported {count} times that the disk is full"
         do("mount", "-o", "remount,size=1g", str(run))
         cluster.start()
         statuses = cluster.end()

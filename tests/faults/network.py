@@ -97,11 +97,11 @@ class Network:
         return f"10.77.0.{10 + machine}"
 
     def cut(self, machine: int) -> None:
-        """Pulls the machine's plug at the bridge. Its own interface stays up, so nobody is told: packets are lost."""
+        """Pulls the machine's plug at the bridge. Its own interface stays up, so no end is notified: packets are lost."""
         do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "down")
 
     def switch_off(self, machine: int) -> None:
-        """Ends everything there at once. Nobody is told, for the connections are forgotten with the machine."""
+        """Ends everything there at once. Nothing is reported, since the connections are forgotten with the machine."""
         self.cut(machine)
         _end(self.machines[machine])
         _is_done("ip", "-n", self.bridge, "link", "del", f"to{machine}")  # the system does so, too, but takes its time

@@ -1,4 +1,4 @@
-"""A leader that waits, deaf to everything, for a worker: ``python -m tests.leader (die|sleep)``."""
+"""A main process that waits for a worker and does nothing else: ``python -m tests.main_process (die|sleep)``."""
 
 import os
 import sys
