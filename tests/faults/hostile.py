@@ -75,7 +75,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
 
 
 def _sealed_files(run: Path) -> set[Path]:
-    """Returns the files with a checksum that resuming, translating or comparing reads. Damage must be reported by name."""
+    """Returns the files with checksums that resuming, translation and comparison read: damage is reported by name."""
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
     model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS), Path(DROPPED)}

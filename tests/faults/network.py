@@ -97,7 +97,7 @@ class Network:
         return f"10.77.0.{10 + machine}"
 
     def cut(self, machine: int) -> None:
-        """Pulls the machine's plug at the bridge. Its own interface stays up, so no end is notified: packets are lost."""
+        """Pulls the machine's plug at the bridge. Its own interface stays up, and packets are lost."""
         do("ip", "-n", self.bridge, "link", "set", f"to{machine}", "down")
 
     def switch_off(self, machine: int) -> None:
