@@ -87,8 +87,8 @@ def fail(subject: Subject, times: int, seed: int) -> Outcome:
 
 
 def translate(folder: Path, times: int, seed: int, run: Path) -> Outcome:
-    """One of two machines that translate a file loses its power: the other ends within the bound. The same command continues
-    when the machine is back, to the lines that one process writes."""
+    """One of two machines that translate a file loses its power: the other ends within the bound. The same command
+    continues when the machine is back, to the lines that one process writes."""
     outcome = Outcome("one of two machines that translate fails")
     chance = random.Random(seed)
     source, whole, output = folder / "many.txt", folder / "whole.txt", folder / "out.txt"
