@@ -1,9 +1,8 @@
 """Time one-sentence requests to a server while another client sends the most expensive requests that it accepts.
 
-    python -m tests.benchmarks.serving [run=runs/demo] [project=FOLDER] [output=serving.json]
+    python -m tests.benchmarks.serving [run=runs/demo] [output=serving.json]
 
-project: another checkout whose server is measured, to compare with. The server runs in a process of its own with its
-default settings. Nothing else may run meanwhile.
+The server runs in a process of its own with its default settings. Nothing else may run meanwhile.
 """
 
 import http.client
@@ -37,7 +36,6 @@ LANGUAGES = {"source": "en", "target": "fr"}
 
 class Options(options.Options):
     run: Path = task.PROJECT / "runs/demo"
-    project: Path = task.PROJECT
     output: Path = Path("serving.json")
 
 
@@ -66,7 +64,7 @@ def server(options: Options) -> Iterator[int]:
     """Yield the port of a server."""
     words = [f"run={options.run.resolve()}", "port=0", "device=cpu"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mt", "serve", *words], cwd=options.project.resolve(), stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "mt", "serve", *words], cwd=task.PROJECT, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     line = next(line for line in process.stderr if "listening at" in line)

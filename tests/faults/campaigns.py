@@ -32,16 +32,10 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
     def on_a_run(inject: Callable[[Path, int, int, Path], Outcome]) -> Campaign:
         return lambda folder, times, seed: inject(folder, times, seed, subject("transformer").run("whole"))
 
-    def translate(architecture: str) -> Campaign:
-        return lambda folder, times, seed: lines.translate(
-            lines.hostile_lines(times, seed), seed, subject(architecture).run("whole")
-        )
-
     found: dict[str, tuple[int, Campaign]] = {}
     for architecture in toy.MODELS:
         found[f"kill-{architecture}"] = 30, on_training(interruption.kill, architecture)
         found[f"signal-{architecture}"] = 15, on_training(interruption.stop, architecture)
-        found[f"lines-{architecture}"] = 520, translate(architecture)
     if disk.can_be_filled():
         found["disk"] = 12, on_training(disk.fill, "transformer")
     if network.can_be_made():

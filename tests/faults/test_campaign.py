@@ -60,11 +60,6 @@ def test_every_setting_is_refused_or_works(tmp_path, run, command):
     _assert_survived(every_key.fuzz(tmp_path, 20, 7, run, command), 20)
 
 
-def test_hostile_lines_are_translated_in_order(run):
-    short = [line for line in lines.hostile_lines(85, 7) if len(line) < 300]  # all but a few are made by hand
-    _assert_survived(lines.translate(short, 7, run), 1200)
-
-
 @pytest.mark.slow
 def test_translated_stream_takes_constant_memory(tmp_path, run):
     _assert_survived(lines.stream(tmp_path, 30_000, 7, run))

@@ -30,7 +30,8 @@ HOSTILE = [
     "", " ", "\t\u3000 ", "ba\0de", "fi\u2028go", "ku\u2029la", "mo\x85ne", "pi\rra", "su\r", "\ufeffti",
     "e\u0301\u0302\u0303", "\u202eabc\u202c", "👩‍👩‍👧‍👦 🏳️‍🌈", "ba " * 300, "x" * 3000, "<b>vo</b> &amp;",
     "\x01\x02\x1b[31m",
-    "\ud7ff\ue000", "漢字かな交じり文", "\u200b", "ba de fi",
+    "\ud7ff\ue000", "漢字かな交じり文", "\u200b", "ba de fi", "\0", "</s>", "<unk>", "▁▁ba", "<b", "</b> ba <",
+    "<b>ba <i>de</b> fi</i>", "\U0010f000 ba \U0010f003\U0010f000",
 ]  # fmt: skip
 
 
@@ -81,6 +82,7 @@ SEARCHES = [{"beam_size": 1}, {"beam_size": 3, "n_best": 3}, {"method": "sample"
     [
         *((model, search) for model in (TRANSFORMER, RNN) for search in SEARCHES),
         (TRANSFORMER, {"beam_size": 3, "n_best": 3, "engine": "ctranslate2"}),
+        (TRANSFORMER, {"beam_size": 2, "markup": "html"}),
     ],
     ids=lambda value: getattr(value, "architecture", None) or str(value),
 )
