@@ -46,7 +46,6 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         times = {"train": 2800, "translate": 900, "export": 500}.get(command, 600)
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))
     return found | {
-        "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
         "stream": (1_000_000, on_a_run(lines.stream)),

@@ -42,10 +42,6 @@ def test_full_disk_is_reported_once(subject):
     _assert_survived(disk.fill(subject("transformer"), 1, 7))
 
 
-def test_corrupted_run_folder_is_reported(tmp_path, run):
-    _assert_survived(hostile.damage(tmp_path, 30, 7, run), 30)
-
-
 @pytest.mark.slow
 def test_malicious_run_folder_executes_nothing(tmp_path, run):
     _assert_survived(hostile.exploits(tmp_path, 1, 7, run), 30)

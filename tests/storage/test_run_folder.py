@@ -15,7 +15,7 @@ from mt.storage.folders import read_description
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import config_differences, read_config
-from mt.storage.validation import sealed
+from mt.storage.validation import read_yaml_mapping, sealed
 from mt.storage.weights import (
     CHECKSUMS,
     checksum,
@@ -179,3 +179,11 @@ def test_a_bomb_of_merge_keys_is_refused_at_once(tmp_path, name, read):
     (tmp_path / name).write_text(f"format: 1\na0: &a0 {{x: 1}}\n{levels}")
     with pytest.raises(InputError, match=rf"{name}: cannot be read: merge keys .<<. are not allowed"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["[" * 5000, "\x00", "2020-99-99", "!!bool x", "!!timestamp x", "!!python/name:a"])
+def test_read_yaml_mapping_refuses_invalid_values(tmp_path, value):
+    path = tmp_path / "model.yaml"
+    path.write_text(f"format: {value}")
+    with pytest.raises(InputError, match=r"model\.yaml: cannot be read: "):
+        read_yaml_mapping(path)
