@@ -99,7 +99,7 @@ def working_folder(tmp_path_factory):
     fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))  # the validation set is too small
     described = read_description(config.folder)
     write_description(config.folder, described.model_copy(update={"confidence": fitted}))
-    seeds = dict.fromkeys(("demo-rnn", "A", "B", "C", "mine"), 1) | {
+    seeds = dict.fromkeys(("transformer", "lstm", "A", "B", "C", "mine"), 1) | {
         f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)
     }
     for name, seed in seeds.items():
