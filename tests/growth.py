@@ -1,4 +1,4 @@
-"""Tells linear time from quadratic time without a clock: by what Python executes."""
+"""Distinguishes linear from quadratic time without a clock, by counting bytecode operations."""
 
 import sys
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from types import FrameType
 
 
 def growth(run: Callable[[int], object], size: int) -> float:
-    """Return how many times the bytecode operations of ``run(size)`` those of ``run(2 * size)`` are: at most 2 if the
-    time is linear. C functions are not counted."""
+    """Return the ratio of the bytecode operations of ``run(2 * size)`` to those of ``run(size)``: at most 2 if the time
+    is linear. C functions are not counted."""
     run(size)  # fills caches
     return _operations(lambda: run(2 * size)) / _operations(lambda: run(size))
 

@@ -387,7 +387,7 @@ class CompareConfig(ScoringConfig):
 
     @property
     def systems(self) -> Systems:
-        """The paths of each system, with several if it has a run for each seed. The first system is the baseline."""
+        """The run folders or files of each system, several if it has a run for each seed. The baseline comes first."""
         given = (self.first, self.second) if self.runs is None else self.runs
         return tuple(as_folders(folders) for folders in given if folders is not None)
 

@@ -62,7 +62,7 @@ def has_alternatives(text: str) -> bool:
 
 
 def message_arguments(text: str) -> list[Argument]:
-    """Return the arguments of an ICU message that have several texts, in order. Other texts have none.
+    """Return the outermost plural, select and selectordinal arguments of an ICU message, in order; [] for other texts.
 
     An argument inside another one is part of the outer one's text.
 

@@ -130,7 +130,7 @@ class Segment:
 
     @property
     def has_words(self) -> bool:
-        """Whether the segment has words besides terms. Without, it is translated by the glossary, not by the model."""
+        """Whether the model has to translate the segment. The glossary alone translates a segment of terms only."""
         return not self.terms or LETTER.search(self.masked) is not None
 
     @cached_property

@@ -294,9 +294,9 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
 
 
 def _value_key(value: str) -> str:
-    """Return a key that equal values share. They have the same numbers, and the same text around these.
+    """Return a key for comparing values. Values with equal numbers and equal text around these have equal keys.
 
-    Spaces are ignored, and so is the order of symbols and numbers: $5 equals 5 $.
+    Spaces and the order of symbols and numbers do not matter: $5 equals 5 $.
     """
     digits = (part for _, digits in find_numbers(value) for part in digits)
     text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(EQUAL_SYMBOLS)

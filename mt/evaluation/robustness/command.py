@@ -109,8 +109,7 @@ def open_runs(config: RobustnessConfig, asked: AskedDirection = ANY_DIRECTION) -
 
     Raises:
         InputError: A run is unfinished or corrupted, the runs have different test sets, or there is only a model
-            without
-            a test set.
+            without a test set.
     """
     for folder in _folders(config):
         open_folder(folder)  # refuses a file, which a comparison takes for translations
