@@ -27,8 +27,6 @@ TRUTH_VALUE = re.compile("y|yes|n|no|on|off|true|false|null|~", re.IGNORECASE)
 """A plain scalar that is not a string in YAML 1.1, the version that Rails reads."""
 PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+)*")
 """The anchor and the tag before a scalar."""
-Scalar = tuple[str, Any, bool]
-"""A scalar: its keys, separated by dots; its ruamel.yaml node; and whether it is inside brackets or braces."""
 
 
 def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -120,8 +118,7 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
             if key:
                 code = _dump_scalar(languages.target.replace("_", "-"), key.style, False)
                 changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
-            scalars = _yaml_scalars(tree, key.value if key else "", False, set())
-            for name, node, is_inside in scalars:
+            for name, node, is_inside in _yaml_scalars(tree, key.value if key else "", False, set()):
                 if is_text(node.value):
                     start, end = node.start_mark.index, node.end_mark.index
                     old = PROPERTIES.sub("", text[start:end])
@@ -172,8 +169,11 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
     return key, value if len(trees) > 1 or len(pairs) == 1 else root
 
 
-def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
+def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[tuple[str, Any, bool]]:
     """Yield the strings in a node, except keys. A string that aliases repeat is yielded once.
+
+    Yields:
+        The keys of the string, separated by dots; its ruamel.yaml node; and whether it is inside brackets or braces.
 
     Args:
         node: The node; None for an empty document.

@@ -183,7 +183,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
             f"is a translation into {file.language} by its header, not into {target}; remove the file from the corpus, "
             "or set data.source_language and data.target_language to its languages"
         )
-    is_reversed = bool(file.language) and base_language(file.language) == codes[0]
+    is_reversed = base_language(file.language) == codes[0]
     rule = file.plural_rule(source if is_reversed else target)
     for entry in file.entries:
         if entry.is_header or entry.is_fuzzy or not all(entry.forms):
@@ -244,7 +244,7 @@ def _complete_header(file: PoFile, languages: Languages, rule: PluralRule | None
         elif value and not line:
             text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
     if header is None:
-        start = len(file.text) - len(file.text.removeprefix("\ufeff"))
+        start = int(file.text.startswith("\ufeff"))
         return (
             Splice(
                 start, start, file.line_end.join(('msgid ""', format_statement("msgstr", text, file.line_end), "", ""))

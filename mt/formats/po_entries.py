@@ -106,7 +106,7 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
     """
     entries: list[Entry] = []
     comments: list[re.Match[str]] = []
-    position, keyword = len(text) - len(text.removeprefix("\ufeff")), ""
+    position, keyword = int(text.startswith("\ufeff")), ""
     while position < len(text):
         statement = STATEMENT.match(text, position)
         if statement is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,21 +183,19 @@ def read_document(
     )
 
 
-def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path, Columns], Pairs]:
-    """Return the reader of pairs for a document format.
+def _document_pairs(parse: Callable[[bytes, str, str], Pairs], path: Path, columns: Columns) -> Pairs:
+    """Yield the pairs of a document.
 
     Args:
         parse: Returns the pairs of a document, given its content and the codes of the two languages.
+        path: The document.
+        columns: The codes of the two languages.
     """
-
-    def read(path: Path, columns: Columns) -> Pairs:
-        content = read_content(path)
-        try:
-            yield from parse(content, *map(str, columns))
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-
-    return read
+    content = read_content(path)
+    try:
+        yield from parse(content, *map(str, columns))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 PAIR_READERS: dict[str, Callable[..., Rows]] = {
@@ -206,8 +205,8 @@ PAIR_READERS: dict[str, Callable[..., Rows]] = {
     ".jsonl": jsonl_pairs,
     ".parquet": parquet_pairs,
     ".tmx": lambda path, columns: tmx_pairs(path, *map(str, columns)),
-    ".po": _document_pairs(po_pairs),
-    **dict.fromkeys(XLIFF_SUFFIXES, _document_pairs(xliff_pairs)),
+    ".po": partial(_document_pairs, po_pairs),
+    **dict.fromkeys(XLIFF_SUFFIXES, partial(_document_pairs, xliff_pairs)),
 }
 """Maps the suffix of a file's name to the reader of its pairs. A reader takes the path and the columns of the two
 sides, which are language codes for documents and translation memories. The reader of CSV also takes the

@@ -225,10 +225,8 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
     parts = value.parts()
     is_quoted = quoted and value.text == f'"{quoted[2]}"' and parts[0][:1] == parts[-1][-1:] == '"'
     if is_quoted:
-        quote = '"'
         value = value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape)
     else:
-        quote = ""
         value = value.mapped(_displayed_text)
 
     def write_text(text: str) -> str:
@@ -236,10 +234,11 @@ def _android_passages(string: Element, key: str) -> list[Passage]:
         return escape(text) if has_tags else text
 
     def enclose(written: str) -> str:
-        if not quote:
+        if is_quoted:
+            written = f'"{written}"'
+        else:
             prefix = "\\" if written.startswith(("@", "?")) else ""
             written = prefix + COLLAPSED_SPACE.sub(r"\\u0020", written)
-        written = f"{quote}{written}{quote}"
         if cdata:
             return write_cdata(written)
         return written if has_tags else escape(written)

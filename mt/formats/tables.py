@@ -60,8 +60,9 @@ def tsv_pairs(path: Path, columns: Columns) -> Rows:
         cells = [cell for cell in cells if '""' in cell]
     if QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells):  # nearly all quotation marks are those of CSV
         logger.info("%s: its cells are quoted, so it is read by the rules of CSV", path)
-        return _cell_pairs(path, csv_rows(path, "\t"), columns)
-    rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
+        rows = csv_rows(path, "\t")
+    else:
+        rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
     return _cell_pairs(path, rows, columns)
 
 

@@ -54,14 +54,10 @@ class Request:
     answers: list[Any]
     """The answer to each item. None until it is known."""
     future: Future[list[Any]] = field(default_factory=Future)
-    """Receives the answers to all items, or the error of one."""
+    """Receives the answers to all items, or the error of one. It is done if the request needs no further work: it is
+    answered, has failed, or its client has disconnected."""
     tokens: int = 0
     """The number of tokens in the items that have been divided into sources."""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the request needs no further work: it is answered, has failed, or its client has disconnected."""
-        return self.future.done()
 
 
 @dataclass(eq=False)
@@ -350,7 +346,7 @@ class Batcher:
         """
         for item in items:
             request = item.request
-            if request.is_done:
+            if request.future.done():
                 continue
             try:
                 item.content, sources = request.work.segment(item.content)
@@ -360,7 +356,7 @@ class Batcher:
             item.results = [None] * len(sources)
             with self._changed:
                 request.tokens += sum(map(len, sources))
-                if not request.is_done:
+                if not request.future.done():
                     request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
             if request.tokens > self._max_tokens:
                 self._fail(
@@ -385,14 +381,14 @@ class Batcher:
                 self._fail(batch[0].item.request, error)
                 return
             for source in batch:
-                if not source.item.request.is_done:
+                if not source.item.request.future.done():
                     self._search([source], before_step)
             return
         for (item, number, _), result in zip(batch, results, strict=True):
             with self._changed:
                 item.results[number] = result
                 is_complete = None not in item.results
-            if is_complete and not item.request.is_done:
+            if is_complete and not item.request.future.done():
                 self._finish(item)
 
     def _finish(self, item: RequestItem) -> None:

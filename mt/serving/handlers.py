@@ -168,7 +168,10 @@ class LibreTranslate:
         Raises:
             HTTPException: 400: A language is not served, or no model has this direction.
         """
-        codes = self._code(source), self._code(target)
+        codes = self.served.code(source), self.served.code(target)
+        for language, code in zip((source, target), codes, strict=True):
+            if not code:
+                raise HTTPException(400, f"{language} is not supported: GET /languages lists all languages")
         model = self.served.by_languages.get(codes)
         if model is None and codes[0] != codes[1]:
             source, target = (f"{language_name(code)} ({code})" for code in codes)
@@ -176,13 +179,6 @@ class LibreTranslate:
                 400, f"{target} is not available as a target language from {source}: GET /languages lists all targets"
             )
         return model
-
-    def _code(self, language: str) -> str:
-        """Return the served code of a language. Raise HTTPException 400 if it is not served."""
-        code = self.served.code(language)
-        if not code:
-            raise HTTPException(400, f"{language} is not supported: GET /languages lists all languages")
-        return code
 
 
 def _required_text(values: Fields, name: str) -> str:
@@ -278,8 +274,13 @@ class Page:
         weights = [
             [[round(weight, 3) for weight in row] for row in head] for head in attention.maps[name].weights[0].tolist()
         ]
-        source, target = attention.source_tokens, attention.target_tokens
-        return {"maps": names, "map": name, "source": source, "target": target, "weights": weights}
+        return {
+            "maps": names,
+            "map": name,
+            "source": attention.source_tokens,
+            "target": attention.target_tokens,
+            "weights": weights,
+        }
 
     def _model(self, values: Fields) -> ServedModel:
         """Return the model with the name in the field ``model``. Raise HTTPException 400 if there is none."""

@@ -81,7 +81,7 @@ class Endpoint:
     """The rate limiter. None: requests are not counted."""
     seconds: float
     """The maximum time from the header of a request to its response."""
-    max_bytes: int = MAX_BODY_BYTES
+    max_bytes: int
     """The maximum size of a body. 0: bodies of at most MAX_DISCARDED_BYTES are accepted and discarded."""
 
     async def respond(self, request: Request) -> Response:
@@ -144,9 +144,9 @@ async def _read_fields(request: Request, max_bytes: int) -> Fields:
     try:
         query = _parse_form(request.scope["query_string"])
         if content_type == "application/json" or content_type.endswith("+json"):
-            values = json.loads(body or b"{}")  # Mastodon declares JSON for requests without a body
-            values = _merge_fields(query) | values if isinstance(values, dict) else None
-        elif content_type == "multipart/form-data":
+            # Mastodon declares JSON for requests without a body. JSON other than an object raises TypeError.
+            return _merge_fields(query) | json.loads(body or b"{}")
+        if content_type == "multipart/form-data":
 
             async def chunks() -> AsyncGenerator[bytes, None]:
                 yield body
@@ -163,17 +163,13 @@ async def _read_fields(request: Request, max_bytes: int) -> Fields:
             fields = [
                 (name, value.encode("latin-1").decode()) for name, value in form.multi_items() if isinstance(value, str)
             ]
-            values = _merge_fields(query + fields)
-        else:
-            values = _merge_fields(query + _parse_form(body))
-    except (ValueError, RecursionError, MultiPartException):
-        values = None
-    if values is None:
+            return _merge_fields(query + fields)
+        return _merge_fields(query + _parse_form(body))
+    except (ValueError, TypeError, RecursionError, MultiPartException):
         kind = "JSON" if "json" in content_type else "form"
         raise HTTPException(
             400, f"Invalid {kind} format: send the fields as {kind} in UTF-8, with the matching Content-Type"
-        )
-    return values
+        ) from None
 
 
 def _parse_form(form: bytes) -> list[tuple[str, str]]:
