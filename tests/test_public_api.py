@@ -30,7 +30,7 @@ def test_all_names_exist():
         _ = mt.Translater
 
 
-def test_all_wrong_decoding_settings_are_named_at_once():
+def test_load_reports_all_wrong_decoding_settings():
     with pytest.raises(mt.InputError, match=r"n_best=0: .*; beamsize=3: .*did you mean beam_size\?"):
         mt.load("runs/none", n_best=0, beamsize=3)
 

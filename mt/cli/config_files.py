@@ -54,7 +54,7 @@ class Files:
         """Return for top-level keys the settings that suffice for everything beneath them, as a command line.
 
         They come from the file of the chosen option, or else from the command's config file. Keys without an example
-        are left out.
+        are skipped.
         """
         default = CONF / f"{self.command}.yaml"
         paths = {key: self.options(key).get(chosen.get(key) or "", default) for key in keys}

@@ -92,7 +92,7 @@ def schema_defaults(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]
 
     Args:
         schema: The schema of a config or section.
-        values: The values that are set. They tell the kinds of sections. A section of unknown kind is left out.
+        values: The values that are set. They tell the kinds of sections. Sections of unknown kind are skipped.
     """
     defaults: dict[str, Any] = {}
     for name, field in schema.model_fields.items():
@@ -136,7 +136,7 @@ class ErrorFormatter:
     def errors_by_key(self, error: ValidationError) -> dict[str, list[ErrorDetails]]:
         """Return pydantic's errors by dotted key. A key has one error for each type that its value may have.
 
-        Errors of a list or section are left out if there are errors of its items.
+        Errors of a list or section are omitted if there are errors of its items.
         """
         errors: dict[str, list[ErrorDetails]] = {}
         for details in error.errors():

@@ -21,7 +21,7 @@ from mt.config.fields import (
     TRANSFORMERS,
     For,
     LanguageCode,
-    Licence,
+    License,
     MachineConfig,
     NonNegativeInt,
     NotABool,
@@ -245,7 +245,7 @@ class ServingConfig(DecodingCommandConfig):
     """``python -m mt serve``"""
 
     run: Paths
-    """Run or model folder, or a list of them. The page and requests choose one of these models; they are no
+    """Run or model folder, or a list of them. The page and requests choose one of these models; they are not an
     ensemble."""
     host: Text = "127.0.0.1"
     """Address to listen on. 127.0.0.1: only this machine can connect. 0.0.0.0: every machine that can reach this
@@ -481,8 +481,8 @@ class ExportConfig(DirectionConfig):
     """Run or model folder to export."""
     output: PathText
     """Folder to write into. It must be empty or not exist yet. With argos: a file to write, FILE.argosmodel."""
-    license: Licence | None = None
-    """Licence of the model for README.md, as model cards name it: mit, cc-by-4.0 … null: README.md says that no licence
+    license: License | None = None
+    """License of the model for README.md, as model cards name it: mit, cc-by-4.0 … null: README.md says that no license
     is given."""
     quantization: Annotated[StorageType | None, For("format", "ctranslate2", "argos")] = None
     """With ctranslate2 and argos: the number format of the exported weights: int8, int8_float32, int8_float16,

@@ -264,8 +264,8 @@ class HubConfig(UnsplitConfig):
     def validation_errors(self) -> Iterator[str]:
         yield from super().validation_errors()
         if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
-            advice = "take data=files or data=table for files of your own"
-            yield f"path={self.path} is no dataset but a file format of the library datasets: {advice}"
+            hint = "take data=files or data=table for files of your own"
+            yield f"path={self.path} is not a dataset but a file format of the library datasets: {hint}"
 
 
 class RecipeConfig(CorpusConfig):

@@ -186,8 +186,8 @@ LanguageCode = Annotated[
 ]
 SetName = Annotated[str, BeforeValidator(str), _matching(r"[A-Za-z0-9_-]+", "a name of letters, digits, _ and -")]
 SetMetric = Annotated[str, _matching(r"[\w-]+\.(bleu|chrf|ter|loss)", "one of these of a set, such as news.bleu")]
-Licence = Annotated[
-    str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
+License = Annotated[
+    str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a license as model cards name it, such as mit or cc-by-4.0")
 ]
 Delimiter = Annotated[
     str,

@@ -103,7 +103,7 @@ ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discrimina
 def model_presets(architecture: str) -> dict[str, ModelConfig]:
     """Return the model of each preset of an architecture by the preset's name.
 
-    AUTO is left out, and so are presets that are only another name of a preset.
+    AUTO is skipped, and so are presets that are another name of a preset.
     """
     files = [file for file in sorted((CONF / "model").glob("*.yaml")) if file.stem != AUTO]
     values = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}

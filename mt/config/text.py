@@ -66,7 +66,7 @@ class AugmentationConfig(Section):
     """Share of pairs whose source is lowercased. The text layer lowercases lines in uppercase and in title case for
     translation."""
     capitals: Probability = 0.01
-    """Share of pairs with some words of the source in CAPITALS."""
+    """Share of pairs with some words of the source in UPPERCASE."""
     unpunctuated: Probability = 0.05
     """Share of pairs without the final punctuation of source and target."""
     typos: Probability = 0.08

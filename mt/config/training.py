@@ -179,8 +179,8 @@ class TrainingConfig(PrecisionConfig):
         if self.weights == "average" and self.keep_last < self.average:
             yield f"average={self.average} needs as many checkpoints: set training.keep_last={self.average}"
         if self.weights == "average" and self.average > saved and not is_open:
-            advice = f"take average={saved}, or save more often (save_every)"
-            yield f"average={self.average} is more than the {saved} checkpoints of the run: {advice}"
+            hint = f"take average={saved}, or save more often (save_every)"
+            yield f"average={self.average} is more than the {saved} checkpoints of the run: {hint}"
         if self.init_from and self.initial_embeddings != "random":
             yield f"initial_embeddings={self.initial_embeddings} contradicts init_from: set initial_embeddings=random"
         if self.batching == "packed" and self.freeze:

@@ -193,7 +193,7 @@ def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMan
 def recurrent_layers_need_fp32(device: torch.device) -> bool:
     """Return whether PyTorch's LSTM must be given fp32 instead of being left to autocast.
 
-    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type it was told. On a CPU, autocast asks for
+    On a GPU, autocast makes cuDNN's LSTM compute in fp16, whatever type is requested. On a CPU, autocast asks for
     oneDNN's LSTM in bf16, which does not exist for processors without AVX-512.
     """
     return device.type == "cuda" or (device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported())

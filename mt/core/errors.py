@@ -37,7 +37,7 @@ def corrupted_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) ->
     Args:
         path: The file.
         reason: The fault, such as "no checksum at its end".
-        remedy: Advice to the user, as the last part of the message.
+        remedy: A hint for the user, as the last part of the message.
     """
     return InputError(f"{path}: corrupted, or written by another version of mt-trainer ({reason}); {remedy}")
 

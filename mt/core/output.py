@@ -87,8 +87,8 @@ def resumable_outputs(
             yield written
         except BaseException:
             if begun := [path for path in map(partial_path, files) if os.path.getsize(path)]:
-                advice = "; start the same command again to continue" if record else ""
-                logger.warning("not finished: the output so far is in %s%s", begun[0], advice)
+                hint = "; start the same command again to continue" if record else ""
+                logger.warning("not finished: the output so far is in %s%s", begun[0], hint)
             elif record:
                 record.truncate(0)
             raise

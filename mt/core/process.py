@@ -58,7 +58,7 @@ CANNOT_BE_WRITTEN = {
     errno.ENOTDIR,
     errno.EISDIR,
 }
-LEADERS_HEAD_START = 60.0
+FIRST_ERROR_SECONDS = 60.0
 """Seconds that any worker but the first waits before it logs an error. If the first worker had the same error, torchrun
 ends the others within this time, and only the first logs the error."""
 CLEANUP_SECONDS = 1.0
@@ -126,7 +126,7 @@ def load_function(path: str) -> Callable[..., Any]:
         with ending_at_once(), optional_packages():
             function: Callable[..., Any] = pkgutil.resolve_name(path)
     finally:
-        gc.freeze()  # modules are no garbage: searching them for it takes a tenth of a second each time
+        gc.freeze()  # modules are not garbage: searching them for it takes a tenth of a second each time
         gc.enable()
         atexit.register(gc.unfreeze)  # nanobind reports what is left at the end
     return function
@@ -229,14 +229,14 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
         message: The message.
         status: The exit status.
         others_wait: Whether workers other than the first log the message, too, if they are still alive after
-            LEADERS_HEAD_START seconds: then the first worker had no error, since torchrun would have ended them.
+            FIRST_ERROR_SECONDS seconds: then the first worker had no error, since torchrun would have ended them.
             Otherwise they are silent.
     """
     if not _is_main():
         if not others_wait:
             return status
         try:
-            time.sleep(LEADERS_HEAD_START)
+            time.sleep(FIRST_ERROR_SECONDS)
         except (Interrupted, KeyboardInterrupt):
             return status
     return _log_error(message, status)

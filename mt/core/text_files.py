@@ -41,11 +41,11 @@ MIN_CONTROLS = 8
 """The number of control characters that binary content has at least. A few are found in texts, too."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 MIN_INVALID_LINES = 20
-"""From this number on, invalid lines are no accident if they are most of the lines that are not ASCII."""
+"""From this number on, invalid lines are not an accident if they are most of the lines that are not ASCII."""
 _CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
 """The beginning of a letter whose other bytes are missing."""
 TO_UTF_8 = "convert the file with: iconv -f {} -t UTF-8"
-"""Advice for messages, with a place for the name of an encoding."""
+"""A hint for messages, with a place for the name of an encoding."""
 INVALID_UTF_8 = f"invalid UTF-8; {TO_UTF_8.format('ENCODING')}"
 
 MAX_LINE_CHARACTERS = 2000
@@ -158,4 +158,4 @@ def csv_rows(path: Path, delimiter: str = ",") -> Lines:
                 )
             yield reader.line_num, cells
     except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None
+        raise InputError(f"{path}: line {reader.line_num} is not valid CSV: {error}; correct the quotes") from None

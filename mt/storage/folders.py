@@ -91,7 +91,7 @@ def open_folder(path: str | Path) -> ModelFolder:
 
 
 def refuse_unsafe_folder(folder: Path) -> None:
-    """Raise InputError if a folder is no run or model, or if ``refuse_links_out`` refuses it."""
+    """Raise InputError if a folder is not a run or model, or if ``refuse_links_out`` refuses it."""
     if not is_transformers_folder(folder) and not any(map(os.path.lexists, (folder / MODEL, folder / CONFIG))):
         raise InputError(f"{folder}: no run or model folder: there is no {MODEL} in it{nearest_run(folder)}")
     refuse_links_out(folder)

@@ -345,7 +345,7 @@ class MarianFolder(ModelFolder):
                 weight = next(iter(copies.values())).float().reshape(shape)
                 weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
         problems += [
-            f"{name} is no part of the model that {HF_CONFIG} describes"
+            f"{name} is not part of the model that {HF_CONFIG} describes"
             for name, tensor in tensors.items()
             if not (name.endswith(POSITIONS_KEY) and _is_sinusoidal(tensor, config.width))
         ]

@@ -86,7 +86,7 @@ DIRECTIONS = "directions"
 """The key of the results of each of several directions, in the order of their lines in the files of test sentences."""
 
 MAX_CANDIDATES = 1000
-"""Maximum number of files and folders that may be runs, for the hint on a folder that is no run."""
+"""Maximum number of files and folders that may be runs, for the hint on a folder that is not a run."""
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 """A model on the Hugging Face hub: OWNER/NAME, optionally with @REVISION."""
 
@@ -174,7 +174,7 @@ def as_yaml(values: dict[str, Any]) -> str:
 def config_differences(old: Section, new: Section, ignored: Collection[str] = ()) -> dict[str, tuple[object, object]]:
     """Return key → (old value, new value) of all settings that differ between two configs, or two sections of one kind.
 
-    Keys in MAY_DIFFER_ON_RESUME are left out, and settings of a corpus in ``ignored``. Two spellings of the same path
+    Keys in MAY_DIFFER_ON_RESUME are skipped, and settings of a corpus in ``ignored``. Two spellings of the same path
     are equal.
     """
 
@@ -233,7 +233,7 @@ def read_results(run: Path) -> dict:
     """Return the content of a run's results.json.
 
     Raises:
-        InputError: The file is corrupted, lacks a required value, or has a score that is no number.
+        InputError: The file is corrupted, lacks a required value, or has a score that is not a number.
     """
     results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
     validate_recorded(run / RESULTS, Results, results, RESTORE_OR_SCORE_AGAIN)
@@ -306,8 +306,8 @@ def is_hub_name(name: str) -> bool:
 
 
 def nearest_run(path: Path) -> str:
-    """Return advice for a path that is no run, as the end of a message: the newest run in or above a folder, or the run
-    with the most similar name beside or below a missing path."""
+    """Return a hint for a path that is not a run, as the end of a message: the newest run in or above a folder, or the
+    run with the most similar name beside or below a missing path."""
     base = path if path.exists() else path.parent
     with contextlib.suppress(OSError):
         candidates = [base / "..", *islice(chain(base.glob("*"), base.glob("*/*")), MAX_CANDIDATES)]

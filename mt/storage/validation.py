@@ -69,7 +69,7 @@ def _read_mapping(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
     content = read_file(path)
     try:
         values = parse(content.decode())
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
         # An invalid YAML date or number raises errors other than YAMLError.
         raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
     if not isinstance(values, dict):
@@ -149,7 +149,7 @@ def validate_recorded(path: Path, kind: type[Record], values: object, remedy: st
         path: The file, for the message.
         kind: The dataclass or model.
         values: The content of the file.
-        remedy: Advice to the user, as the last part of the message.
+        remedy: A hint for the user, as the last part of the message.
 
     Raises:
         InputError: The values have other types or keys. The message names the file and the wrong keys.
@@ -172,7 +172,7 @@ def read_json(path: Path, *needed: str, remedy: str = RESTORE_OR_RETRAIN) -> dic
     Args:
         path: The file.
         needed: Keys that the file must have.
-        remedy: Advice to the user if the file is missing or corrupted.
+        remedy: A hint for the user if the file is missing or corrupted.
 
     Raises:
         InputError: The file cannot be read, does not match its checksum, or lacks one of the ``needed`` keys. The
@@ -204,7 +204,7 @@ def unsealed(text: str, path: Path, remedy: str = RESTORE_OR_RETRAIN) -> dict:
     Args:
         text: The result of ``sealed``.
         path: The file that holds the text, for the message.
-        remedy: Advice to the user if the text is corrupted, for the message.
+        remedy: A hint for the user if the text is corrupted, for the message.
 
     Raises:
         InputError: The text has no checksum, or does not match it.

@@ -60,7 +60,7 @@ def is_unigram(model: bytes) -> bool:
 
 
 def user_symbols(model: bytes) -> list[str]:
-    """Return the user-defined symbols of a model, the longest first. Placeholders and the corpus tag are left out."""
+    """Return the user-defined symbols of a model, the longest first. Placeholders and the corpus tag are skipped."""
     symbols = [field(piece, PIECE_TEXT).decode() for piece in _pieces(model) if piece.endswith(USER_DEFINED)]
     return sorted((symbol for symbol in symbols if symbol < FIRST_RESERVED), key=len, reverse=True)
 

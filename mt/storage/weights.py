@@ -127,7 +127,7 @@ def read_metadata(path: Path) -> dict[str, object]:
 
 
 def remedy_for(path: Path) -> str:
-    """Return the advice for a corrupted file of a run, as the last part of a message. A checkpoint can be deleted."""
+    """Return the hint for a corrupted file of a run, as the last part of a message. A checkpoint can be deleted."""
     if path.parent.parent.name == CHECKPOINTS:
         return f"delete {path.parent}, and the same command resumes from the checkpoint before"
     return RESTORE_OR_RETRAIN

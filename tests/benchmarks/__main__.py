@@ -166,11 +166,11 @@ def main() -> None:
     if with_marian:
         comparisons += [compare_decoding(options, size) for size in task.BEAM_SIZES]
     else:
-        print("\nMarian left out: it needs the extra 'transformers' (pip install -e '.[transformers]')")
+        print("\nMarian skipped: it needs the extra 'transformers' (pip install -e '.[transformers]')")
     if importlib.util.find_spec("ctranslate2") is not None:
         comparisons.append(compare_ctranslate2(options))
     else:
-        print("\nCTranslate2 left out: it needs the extra 'fast' (pip install -e '.[fast]')")
+        print("\nCTranslate2 skipped: it needs the extra 'fast' (pip install -e '.[fast]')")
     ratios = [ratio for _, comparison in comparisons for ratio in comparison]
     ratios.append(Ratio("padding, of an epoch's target tokens", 0.05, padding, at_most=True))
     print("\nWe are", *ratios, sep="\n")

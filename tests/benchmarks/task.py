@@ -84,14 +84,14 @@ def update(model: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor) -> 
 
 
 def real_tokens(batches: list[tuple[Tensor, Tensor]]) -> tuple[int, int]:
-    """Source pieces and target pieces to predict, padding left out."""
+    """Source pieces and target pieces to predict, without padding."""
     source_tokens = sum(int((source != PAD).sum()) for source, _ in batches)
     target_tokens = sum(int((target[:, 1:] != PAD).sum()) for _, target in batches)
     return source_tokens, target_tokens
 
 
 def flops(model: ModelConfig, vocabulary: int, source_tokens: int, target_tokens: int) -> float:
-    """Of the products with weights, forward and backward, that real tokens need; attention's own left out."""
+    """Of the products with weights, forward and backward, that real tokens need; without those of attention itself."""
     count = _transformer_weights if isinstance(model, TransformerConfig) else _rnn_weights
     per_source, per_target = count(model)  # type: ignore[operator]
     return 6.0 * (source_tokens * per_source + target_tokens * (per_target + model.width * vocabulary))

@@ -254,13 +254,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(t
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.core.process as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "import mt.core.process as here; here.FIRST_ERROR_SECONDS = 1e6\n    "
         "from mt.core.errors import WorkerDiedError; raise WorkerDiedError('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.core.process as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+        "import mt.core.process as here; here.FIRST_ERROR_SECONDS = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")
@@ -288,17 +288,17 @@ def test_a_bug_shows_its_traceback(tmp_path, body):
         ([f"--config-dir={'x' * 300}"], f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"),
     ],
 )
-def test_a_folder_of_config_files_that_is_not_there_is_named(words, message, tmp_path):
+def test_config_dir_reports_missing_folder(words, message, tmp_path):
     done = call("train", *words, folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, message)
 
 
-def test_an_interruption_passes_what_catches_every_exception(tmp_path):
+def test_sigterm_is_not_caught_by_except_exception(tmp_path):
     body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
     assert call_command(body, "run=x", folder=tmp_path).returncode == 143
 
 
-def test_a_closed_output_is_no_error(tmp_path):
+def test_closed_output_ends_without_error(tmp_path):
     shell = f"{shlex.quote(sys.executable)} {shlex.quote(write_command('pass', tmp_path))} run=x >&-"
     done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
@@ -310,7 +310,7 @@ def test_logs_go_to_standard_error(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "note\n")
 
 
-def test_a_reader_that_has_gone_is_no_error(tmp_path):
+def test_broken_pipe_ends_without_error(tmp_path):
     script = write_command("[print('line', flush=True) for _ in range(10**6)]", tmp_path)
     process = subprocess.Popen([sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None

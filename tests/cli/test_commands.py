@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
     return folder, done
 
 
-def test_training_says_what_it_does_on_stderr_alone(trained):
+def test_training_logs_to_stderr_only(trained):
     folder, done = trained
     said = done.stderr.decode()
     assert done.stdout == b""
@@ -52,7 +52,7 @@ def test_training_says_what_it_does_on_stderr_alone(trained):
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"runs"}
 
 
-def test_what_is_no_part_of_a_run_may_change(trained, tmp_path):
+def test_resume_accepts_changed_machine_settings(trained, tmp_path):
     folder, _ = trained
     files = f"data.train=[{folder}/train.xx,./train.yy]"
     again = _command(folder, "train.py", *_train_arguments(files, "training.threads=1", "training.compile=true"))

@@ -49,7 +49,7 @@ def test_the_default_run():
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"seed: [1,\n: {", "mine.yaml"),
         (b"# @package _global_\nseed: 1\nseed: 2\n", "found duplicate key"),
@@ -67,11 +67,11 @@ def test_the_default_run():
         (b"# @package _global_\nseed: ${gone}\n", "seed: Interpolation key 'gone' not found"),
     ],
 )
-def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path, content, told):
+def test_experiment_reports_unusable_file(tmp_path, content, message):
     write_experiment(tmp_path, content)
     with pytest.raises(InputError) as caught:
         train_config("experiment=mine", config_dir=tmp_path)
-    assert told in str(caught.value) and "Config search path" not in str(caught.value)
+    assert message in str(caught.value) and "Config search path" not in str(caught.value)
 
 
 def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path):
@@ -89,7 +89,7 @@ def test_a_recorded_config_is_an_experiment(tmp_path):
     assert train_config("experiment=mine", config_dir=tmp_path) == recorded
 
 
-def test_own_config_files_that_nothing_reads_are_named(tmp_path, caplog):
+def test_config_dir_warns_of_unread_files(tmp_path, caplog):
     write_experiment(tmp_path, b"# @package _global_\nseed: 5\n")
     for name in ("train.yaml", "experiment/other.yml"):
         (tmp_path / name).touch()
@@ -178,10 +178,10 @@ def test_all_errors_are_reported_at_once():
         "decoding.beam_size=1,2": "'decoding.beam_size=[1,2]'; for several runs, write a loop: for seed in 1 2 3; do ",
         "name=[": "cannot be read",
     }
-    told = {line.partition(": ")[0]: line for line in config_errors(*expected)}
-    assert told.keys() == {word.lstrip("+") for word in expected}
+    errors = {line.partition(": ")[0]: line for line in config_errors(*expected)}
+    assert errors.keys() == {word.lstrip("+") for word in expected}
     for word, part in expected.items():
-        assert part in told[word.lstrip("+")]
+        assert part in errors[word.lstrip("+")]
 
 
 def test_a_file_or_folder_alone_finds_its_key(tmp_path):
@@ -195,7 +195,7 @@ def test_a_file_or_folder_alone_finds_its_key(tmp_path):
 MIXED = ["data=mixture", "data.source_language=en", "data.target_language=es"]
 COLUMNS = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
 ONE_ERROR = [
-    # Each is a command line, and the one line that is told of it, where … is any text.
+    # Each is a command line, and the one line of its error, where … is any text.
     (["model=tiny"], "model=tiny: …did you mean model=rnn_attention_tiny or transformer_tiny?"),
     (["model.heads=6", "model.width=abc"], "model.width=abc: must be a whole number"),
     ([*FILES, "data.path=x"], "data.path=x: only data of kind hub has this key"),
@@ -224,10 +224,10 @@ ONE_ERROR = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "told"), ONE_ERROR, ids=lambda value: str(value)[-50:])
-def test_an_error_has_one_line(words, told):
+@pytest.mark.parametrize(("words", "message"), ONE_ERROR, ids=lambda value: str(value)[-50:])
+def test_an_error_has_one_line(words, message):
     (line,) = config_errors(*words)
-    assert re.fullmatch("(?s)" + ".*".join(map(re.escape, told.split("…"))), line) and len(line) < 1000, line
+    assert re.fullmatch("(?s)" + ".*".join(map(re.escape, message.split("…"))), line) and len(line) < 1000, line
     assert not GlobalHydra.instance().is_initialized()
 
 
@@ -265,7 +265,7 @@ def test_errors_inside_a_list_name_the_item():
     assert "did you mean hub?" in lines[2]
 
 
-def test_a_wrong_interpolation_is_named():
+def test_composition_reports_wrong_interpolation():
     assert config_errors("runs=${nope}", "seed=-1") == [
         "runs=${nope}: Interpolation key 'nope' not found",
         "seed=-1: must be greater than or equal to 0",
@@ -338,7 +338,7 @@ def test_an_unknown_rule_of_cleaning_is_cut_short():
         ("runs=[[a/x-seed=1,a/x-seed=2],[b=1]]", (("a/x-seed=1", "a/x-seed=2"), ("b=1",))),
     ],
 )
-def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed, folders):
+def test_composition_accepts_folders_with_special_characters(typed, folders):
     key = typed.partition("=")[0]
     job = compose_job("compare", CompareConfig, [typed, *["second=other"] * (key == "first")])
     assert getattr(job.config, key) == folders

@@ -71,7 +71,7 @@ def test_every_option_composes_and_fits_the_schema(group):
         assert compose(words)
 
 
-def test_there_are_no_stray_config_files():
+def test_conf_has_only_config_files_of_groups():
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
     groups = ("data", "text", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in Files("train").options(group)}
@@ -116,12 +116,12 @@ def test_the_default_run_is_the_schemas_defaults():
         assert getattr(config, section) == schema
 
 
-def test_every_config_file_says_what_it_is():
+def test_config_files_begin_with_a_comment():
     for file in CONF.rglob("*.yaml"):
         assert re.match(r"\s*\w", head_comment(file)), file
 
 
-def test_presets_are_what_their_names_say():
+def test_presets_have_architecture_of_their_name():
     sizes = {}
     for option in Files("train").options("model"):
         if option.startswith("rnn"):
@@ -162,7 +162,7 @@ def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one():
 
 
 @given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))
-def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, heads):
+def test_heads_must_divide_width_and_hint_has_nearest_divisors(width, heads):
     if width % heads == 0:
         assert TransformerConfig(architecture="transformer", width=width, heads=heads).heads == heads
         return
@@ -179,7 +179,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, he
 
 
 WRONG_COMBINATIONS = [
-    # Each is a command line, and what the one line that is told of it has.
+    # Each is a command line, and what the one line of its error has.
     *(([*FILES[:3], "data.train=[a,b]", f"data.source_language={name}"], f"set its code, {code}")
       for name, code in (("english", "en"), ("Chinese", "zh"), ("portuguese", "pt"))),
     ([*FILES[:3], "data.train=[a,a]"], "train has a on both sides"),
@@ -309,7 +309,7 @@ def test_a_mixture_hands_its_languages_and_lengths_down():
         ["training=paper", "training.max_updates=10000"],
     ],
 )
-def test_what_takes_effect_is_no_contradiction(words):
+def test_validation_accepts_settings_that_take_effect(words):
     assert compose(words)
 
 

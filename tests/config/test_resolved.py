@@ -20,7 +20,7 @@ def test_values_set_in_python_are_typed_and_others_have_their_defaults():
     assert "model.heads" not in resolved.origins and not resolved.is_given("model.heads")
 
 
-def test_a_derived_config_keeps_what_it_had_and_knows_the_new_origins():
+def test_derived_config_keeps_values_and_records_new_origins():
     first = _resolved()
     second = first.with_values({"training.max_updates": 7, "training.schedule.warmup": 2}, "chosen")
     assert (second.config.training.max_updates, second.config.training.schedule.warmup) == (7, 2)

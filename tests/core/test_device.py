@@ -63,7 +63,7 @@ print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told what to keep")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has mallopt")
 def test_freed_memory_is_kept_until_it_is_returned():
     printed = subprocess.check_output([sys.executable, "-c", KEEP_AND_RETURN])
     full, kept, returned = json.loads(printed)
@@ -72,7 +72,7 @@ def test_freed_memory_is_kept_until_it_is_returned():
 
 
 @pytest.mark.parametrize("name", ["cuda:00", "cuda:256", "cuda:200", "cuda:-1", "cuda:1\n", "gpu", "", "cuda: 1"])
-def test_what_is_no_device_is_refused_before_torch_guesses(name):
+def test_choose_device_refuses_unknown_names(name):
     with pytest.raises(InputError, match="must be auto, cpu, mps, cuda, or cuda:N"):
         choose_device(name)
 
@@ -126,7 +126,7 @@ def test_few_kernels_are_kept_unless_the_user_says_how_many(monkeypatch):
     assert {os.environ[name] for name in usual} == {"77"}
 
 
-def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
+def test_describe_cpu_reports_model_and_blas(monkeypatch, tmp_path):
     assert processor_name() and all(isinstance(name, str) for name in instruction_sets())
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nvendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9R14 \n")
     monkeypatch.setattr(device, "CPU_INFO", tmp_path / "cpuinfo")

@@ -11,7 +11,7 @@ from mt.training.command import _log_to_file
 
 
 @given(st.text())
-def test_nothing_steers_and_the_rest_stays(text):
+def test_visible_escapes_control_characters_only(text):
     shown = visible(text)
     assert not any(character < " " and character not in "\t\n" for character in shown)
     assert not any("\x7f" <= character <= "\x9f" or "\u202a" <= character <= "\u202e" for character in shown)
@@ -33,7 +33,7 @@ def test_escapes_are_those_of_python(text, shown):
     assert visible(text) == shown
 
 
-def test_a_message_keeps_its_lines_and_shows_what_it_quotes():
+def test_message_keeps_lines_and_escapes_quoted_text():
     record = logging.makeLogRecord({"msg": "\n  source  %s\n", "args": ("\x1b]0;title\x07",)})
     assert VisibleFormatter("%(message)s").format(record) == "\n  source  \\x1b]0;title\\x07\n"
 

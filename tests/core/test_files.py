@@ -45,7 +45,7 @@ def compressed(content, suffix):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 def test_only_line_feeds_end_lines(tmp_path_factory, suffix, lines, ended):
     path = tmp_path_factory.getbasetemp() / f"lines{suffix}"
-    # Without a last line feed an empty last line cannot be told from none.
+    # Without a last line feed an empty last line cannot be distinguished from none.
     ended = ended or not lines or not lines[-1]
     content = b"\n".join(lines) + (b"\n" if ended and lines else b"")
     path.write_bytes(compressed(content, suffix))
@@ -53,7 +53,7 @@ def test_only_line_feeds_end_lines(tmp_path_factory, suffix, lines, ended):
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-def test_what_cannot_be_read_is_named(tmp_path, suffix):
+def test_read_file_reports_unreadable_files(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     with pytest.raises(InputError, match=f"a{suffix}: no such file"):
         list(read_lines(path))
@@ -138,7 +138,7 @@ def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path):
     assert not path.exists()
 
 
-def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path):
+def test_recover_folders_removes_partial_files_in_subfolders(tmp_path):
     (tmp_path / "scored").mkdir()
     (tmp_path / ".checkpoints.0123456789ab.partial" / "deep").mkdir(parents=True)
     outside = tmp_path.with_name("outside")
@@ -194,7 +194,7 @@ def test_names_of_files_and_of_new_folders_are_flushed(tmp_path, flushed):
     assert flushed[-1] == str(deep / "c")  # which holds the new name "d"
 
 
-def test_links_in_a_circle_are_named_and_others_followed(tmp_path):
+def test_atomic_folder_follows_links_and_reports_circles(tmp_path):
     (tmp_path / "loop").symlink_to("pool")
     (tmp_path / "pool").symlink_to("loop")
     (tmp_path / "link").symlink_to("gone")

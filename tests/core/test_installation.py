@@ -18,7 +18,7 @@ def test_every_extra_exists():
     assert set(EXTRAS.values()) <= tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"].keys()
 
 
-def test_a_missing_optional_package_is_named_with_its_extra():
+def test_optional_packages_reports_extra_of_missing_package():
     message = r"^jinja2 is not installed for .*: in a checkout, run .*, run pip install 'mt-trainer\[reports\]'$"
     with pytest.raises(InputError, match=message), optional_packages():
         raise ModuleNotFoundError("No module named 'jinja2.ext'", name="jinja2.ext")

@@ -87,7 +87,7 @@ def _shorter_than_recorded(folder):
 
 
 @pytest.mark.parametrize("leave", [_other_job, _of_version_1_0_0, _without_record, _shorter_than_recorded])
-def test_what_another_job_or_version_has_left_is_replaced(tmp_path, caplog, leave):
+def test_outputs_replace_records_of_other_jobs_and_versions(tmp_path, caplog, leave):
     leave(tmp_path)
     assert write(tmp_path) == 0
     assert "a.partial.json: of another job or version, or corrupted; beginning anew" in caplog.text

@@ -44,7 +44,7 @@ def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said
         "with ending_at_once():\n"
         f"    try: signal.raise_signal({int(number)})\n"
         "    except BaseException: pass\n"
-        "print('went on')"
+        "print('continued')"
     )
     restored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, **restored)

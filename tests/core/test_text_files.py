@@ -18,7 +18,7 @@ def test_text_in_utf_8_is_read(lines):
     assert describe_binary(content) is None and not is_mostly_invalid(content)
 
 
-def test_binary_content_is_named(tmp_path):
+def test_read_lines_reports_binary_content(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.docx", "w") as archive:
         archive.writestr("word/document.xml", "<x/>")
     assert describe_binary((tmp_path / "a.docx").read_bytes()).startswith("a zip archive")
@@ -32,7 +32,7 @@ def test_binary_content_is_named(tmp_path):
     ["Das ist ein Satz.", "Ακούει ωραίους ήχους.", "Он слышит звуки.", "वह सुंदर ध्वनियाँ सुनता है।", "一一 丁"],
 )
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_a_byte_order_mark_is_no_text(text, encoding):
+def test_utf_16_without_byte_order_mark_is_not_text(text, encoding):
     assert describe_binary(f"{text}\n".encode(encoding) * 30) == NO_TEXT
     assert describe_binary(f"\ufeff{text}\n".encode(encoding) * 30) is None
 
@@ -58,7 +58,7 @@ def test_another_encoding_is_reported_from_a_few_faults():
     assert not is_mostly_invalid(plain * 90 + fault * 19)
 
 
-def test_a_letter_that_is_cut_at_the_end_is_no_fault():
+def test_character_cut_at_the_end_is_accepted():
     for line in ("好" * 30, "é" * 30, "😀" * 30):
         assert not any(is_mostly_invalid(line.encode()[:end]) for end in range(40, 80))
     assert is_mostly_invalid("à la mer, là-bas, déjà vu é".encode("latin-1"))

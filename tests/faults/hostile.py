@@ -115,7 +115,7 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         "a dataset of the hub": {"kind": "hub", "path": "someone/something"},
         "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
     }
-    refusals = {"pickles by a module of datasets": "path=pandas is no dataset"}
+    refusals = {"pickles by a module of datasets": "path=pandas is not a dataset"}
     for what, data in list(forged.items())[:times]:
         copy = _copy(run, folder, "attacked")
         config = yaml.safe_load((copy / "config.yaml").read_text())

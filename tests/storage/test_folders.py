@@ -42,7 +42,7 @@ def test_a_model_has_no_config_of_a_run(tmp_path):
     assert answers == [False, True, False]
 
 
-def test_a_folder_that_is_no_model_is_named_as_such_before_its_links(tmp_path):
+def test_open_folder_reports_missing_model_before_links(tmp_path):
     (tmp_path / "python").symlink_to("/bin/sh")
     with pytest.raises(InputError, match=r"no run or model folder: there is no model.yaml in it; give the folder"):
         open_folder(tmp_path)
@@ -60,7 +60,7 @@ def test_the_search_for_a_run_beside_a_mistaken_folder_is_bounded(tmp_path, monk
 
 
 @pytest.mark.parametrize("mistaken", [".", "runs", "runs/demo/checkpoints"])
-def test_the_run_beside_a_mistaken_folder_is_named(tmp_path, mistaken):
+def test_open_folder_hints_at_run_beside_wrong_folder(tmp_path, mistaken):
     (tmp_path / "runs/demo/checkpoints").mkdir(parents=True)
     (tmp_path / "runs/demo/model.yaml").touch()
     with pytest.raises(InputError, match=f"did you mean {tmp_path}/runs/demo[?]$"):

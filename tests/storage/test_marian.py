@@ -55,8 +55,8 @@ def theirs(folder):
 
 
 def _model(folder):
-    model, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
-    assert type(model) is transformers.MarianMTModel and not any(told.values()), told
+    model, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
+    assert type(model) is transformers.MarianMTModel and not any(info.values()), info
     return model.eval()
 
 
@@ -93,8 +93,8 @@ def test_logits_are_the_same(folder, theirs):
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_both_engines_find_what_generate_finds(folder, theirs, beam_size):
-    """Lines are left out whose translation reaches the limit there, where the end counts as certain."""
+def test_both_engines_translate_as_generate(folder, theirs, beam_size):
+    """Lines are skipped whose translation reaches the limit there, where the end counts as certain."""
     tokenizer, model = theirs
     found = _generate(tokenizer, model, beam_size)
     ended = [place for place, (_, _, length) in enumerate(found) if length < LIMIT]
@@ -211,13 +211,13 @@ def _untied(tensors):
     "change, message",
     [
         (_without("model.decoder.layers.1.fc2.bias"), r"model\.decoder\.layers\.1\.fc2\.bias is missing; copy"),
-        (_renamed, r"fc1\.weight is missing; model\.encoder\.layers\.0\.fc9\.weight is no part of the model"),
+        (_renamed, r"fc1\.weight is missing; model\.encoder\.layers\.0\.fc9\.weight is not part of the model"),
         (_misshapen, r"final_logits_bias has shape \(1, 816\), but config\.json says \(1, 817\)"),
         (_untied, r"model\.shared\.weight and lm_head\.weight differ, but config\.json says that they are the same"),
         *(
             (
                 _replaced("model.encoder.embed_positions.weight", table),
-                r"embed_positions\.weight is no part of the model",
+                r"embed_positions\.weight is not part of the model",
             )
             # The last takes no byte in the file, but a table of so many positions would take 128 TB.
             for table in (torch.ones(512, 32), torch.tensor(1.0), torch.ones(10**12, 0))
@@ -232,7 +232,7 @@ def _untied(tensors):
         ),
     ],
 )
-def test_tensors_that_do_not_fit_are_named(marian, change, message):
+def test_marian_reports_tensors_that_do_not_fit(marian, change, message):
     _change_tensors(marian, change)
     with pytest.raises(InputError, match=rf"model\.safetensors: .*{message}"):
         open_model(marian)
@@ -270,7 +270,7 @@ def test_tables_of_positions_that_are_computed_anyway_are_read_over(marian):
         ("tokenizer_config.json", {"separate_vocabs": True}, r"separate_vocabs=true contradicts share_encoder_decoder"),
     ],
 )
-def test_what_config_says_is_checked(marian, file, changes, message):
+def test_marian_checks_config(marian, file, changes, message):
     path = marian / file
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(InputError, match=rf"(?s){message}"):
@@ -288,7 +288,7 @@ def test_a_vocabulary_of_other_tokenizers_is_refused(marian):
 
 @pytest.mark.parametrize("name", ["source.spm", "vocab.json", "config.json", "model.safetensors"])
 @pytest.mark.parametrize("damage", ["missing", "corrupted"])
-def test_missing_and_corrupted_files_are_named(marian, name, damage):
+def test_marian_reports_missing_and_corrupted_files(marian, name, damage):
     if damage == "missing":
         (marian / name).unlink()
     else:
@@ -327,7 +327,7 @@ def test_other_files_of_weights_are_never_read(marian, weights, index, reason):
         open_model(marian)
 
 
-def test_what_generate_would_do_and_our_search_does_not_is_reported(marian, caplog):
+def test_marian_warns_of_generation_settings_not_supported(marian, caplog):
     path = marian / "generation_config.json"
     generation = json.loads(path.read_text())
     pad = generation["pad_token_id"]

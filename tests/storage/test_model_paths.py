@@ -18,18 +18,18 @@ def runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("typed", "advice"),
+    ("typed", "hint"),
     [
         ("runs/demoo", "did you mean runs/demo?"),
         ("demo", "did you mean runs/demo?"),
         ("runs/new", "give the folder of a run, such as runs/NAME"),
     ],
 )
-def test_the_nearest_run_is_named(runs, typed, advice):
-    assert nearest_run(Path(typed)) == f"; {advice}"
+def test_nearest_run_hints_at_existing_run(runs, typed, hint):
+    assert nearest_run(Path(typed)) == f"; {hint}"
 
 
-def test_runs_is_no_owner_on_the_hub(tmp_path, monkeypatch):
+def test_runs_is_not_an_owner_on_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert is_hub_name("Helsinki-NLP/opus-mt-en-fr") and not is_hub_name("runs/demo")
 

@@ -28,7 +28,7 @@ def test_special_pieces_get_our_numbers_and_few_others_move(data):
     assert found.special.keys() == ({PAD, UNK, EOS} if start == pad else {PAD, UNK, BOS, EOS})
 
 
-def test_of_opus_models_three_pieces_alone_change_their_numbers():
+def test_opus_vocabulary_changes_ids_of_three_tokens_only():
     assert vocabulary().order == [11, 1, 2, 0, 4, 5, 6, 7, 8, 9, 10, 3]
 
 

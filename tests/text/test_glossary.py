@@ -68,7 +68,7 @@ def test_read_terms_warns_of_missing_second_column(tmp_path, caplog, name, conte
         ("a.tsv", "{name}\tnom\n", "line 1: '{name}' has a link, tag or placeholder, or no letter"),
         ("a.tsv", "12\tdouze\n", "line 1: '12' has a link"),
         ("a.tsv", "x" * 501, "line 1: has more than 500 characters"),
-        ("a.csv", 'dog,"chien\n', "line 1 is no CSV"),
+        ("a.csv", 'dog,"chien\n', "line 1 is not valid CSV"),
         ("a.csv", "dog;chien\n", "no ',' between its columns; .* for a glossary, begin the file with the line sep=;"),
         ("a.docx", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", b"PK\x03\x04 ...", "is a zip archive .*docx"),

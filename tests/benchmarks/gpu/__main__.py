@@ -39,7 +39,7 @@ PROJECT = Path(__file__).parents[3]
 GRACE_SECONDS = 5
 """Between SIGTERM, at which a part tells what it has, and SIGKILL."""
 ERROR_CHARACTERS = 1500
-"""How much of the end of standard error is told of a part that failed."""
+"""How much of the end of standard error is reported of a part that failed."""
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def tell_speed(
 
 
 def tell_launches(update: Callable[[], object]) -> None:
-    """Tell how many operators Python launches in an update, views left out and a graph counted as none."""
+    """Tell how many operators Python launches in an update, without views and a graph counted as none."""
     with Launches() as launches:
         update()
     tell(launches=sum(launches.counts.values()))
