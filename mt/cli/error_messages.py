@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from mt.config import REMOVED, Section, flat_values
-from mt.core.errors import brief, format_value, nearest
+from mt.core.errors import brief, did_you_mean, format_value
 
 Schema = type[Section]
 """The schema of a config or section."""
@@ -173,8 +173,8 @@ class ErrorFormatter:
     def unknown_option(self, group: str, option: str) -> ErrorMessage:
         """Return the message that a group does not have an option, such as ``model=transfromer_small``."""
         options = self.options[group]
-        similar = nearest(option, options)
-        near = [similar] if similar else [choice for choice in options if option in choice.split("_")]
+        matches = difflib.get_close_matches(option, options, n=1)
+        near = matches or [choice for choice in options if option in choice.split("_")]
         hint = f"; did you mean {group}={' or '.join(near)}?" if near else ""
         line = f"{group}={brief(option)}: there is no such option; there are {', '.join(options)}{hint}"
         return ErrorMessage(group, line)
@@ -246,7 +246,6 @@ def _reason(key: str, details: ErrorDetails) -> str:
         choices = [choice.strip("'").replace("False", "false") for choice in choices]
         if len(choices) == 1:
             return f"must be {choices[0]}"
-        near = nearest(str(context.get("tag", value)), choices, min_similarity=0.4)
-        return f"must be one of {', '.join(choices)}" + (f"; did you mean {near}?" if near else "")
+        return f"must be one of {', '.join(choices)}" + did_you_mean(str(context.get("tag", value)), choices, 0.4)
     by_type = REASONS.get(kind) or REASONS.get(kind.partition("_")[0])
     return by_type or re.sub("^(Input|String|Tuple) should", "must", details["msg"])

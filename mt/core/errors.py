@@ -102,9 +102,9 @@ def nearest(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> s
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=min_similarity)), None)
 
 
-def did_you_mean(word: str, choices: Sequence[str]) -> str:
+def did_you_mean(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> str:
     """Return the end of a message about a wrong word: ``; did you mean CHOICE?``, or "" if no choice is similar."""
-    choice = nearest(word, choices)
+    choice = nearest(word, choices, min_similarity)
     return f"; did you mean {choice}?" if choice else ""
 
 

@@ -37,7 +37,6 @@ WORD_START = "▁"
 LANGUAGE_TOKEN = re.compile(r">>([^<>\s]+)<<")
 """The token at the beginning of a source that tells a model of several target languages which of them to write (Johnson
 et al. 2017), as MarianMT's models have it. Group 1 is the language."""
-MIN_TEXTS_FOR_THREADS = 500
 FIRST_SYMBOL = 0x10F100
 """The first of the private-use characters that stand for user-defined symbols."""
 
@@ -149,11 +148,7 @@ class Tokenizer:
         """
         split, kind = list(map(self._split_language, texts)), str if self.vocabulary else int
         readable = [text for _, text in split]
-        if len(texts) < MIN_TEXTS_FOR_THREADS:
-            # For a list, SentencePiece starts threads, which takes longer than to encode a few texts.
-            rows = [self._processor.encode(text, out_type=kind) for text in readable]
-        else:
-            rows = self._processor.encode(readable, out_type=kind)
+        rows = self._processor.encode(readable, out_type=kind)
         ids = map(self._to_ids, rows) if self.vocabulary else rows
         return [self._language_token(code, tokens) + tokens for (code, _), tokens in zip(split, ids, strict=True)]
 
@@ -189,10 +184,7 @@ class Tokenizer:
             names = [[self._subwords[token] for token in row if token not in self.vocabulary.special] for row in ids]
             # A subword that only the other language's SentencePiece model has keeps ▁.
             return [text.replace(WORD_START, " ").strip() for text in self._processor.decode(names)]
-        rows = list(map(list, ids))
-        if len(rows) < MIN_TEXTS_FOR_THREADS:  # as in ``encode``
-            return [self._processor.decode(row) if row else "" for row in rows]
-        return self._processor.decode(rows)
+        return self._processor.decode(list(map(list, ids))) if ids else []
 
     def subwords(self, ids: Sequence[int]) -> list[str]:
         """Return the string of each token, with ▁ for the start of a word."""

@@ -102,8 +102,8 @@ class PairBatch:
         """(N,) bool: whether the source is in the target language and the target in the source language."""
         (sources, source_margins), (targets, target_margins) = self.language_comparisons
         source, target = self.sides
-        is_source_swapped = (source_margins > 0) & target.is_own_language(sources)
-        return is_source_swapped & (target_margins > 0) & source.is_own_language(targets)
+        is_source_swapped = (source_margins > 0) & target.is_own_label[sources]
+        return is_source_swapped & (target_margins > 0) & source.is_own_label[targets]
 
     def keys_without_digits(self) -> np.ndarray:
         """Return the ``sentence_key`` of each text with every digit replaced by 0, (N, 2) int64."""

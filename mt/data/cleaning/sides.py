@@ -116,8 +116,9 @@ class CorpusSide:
         code = base_language(language)
         self.label = EQUIVALENT_LANGUAGES.get(code, code)
         """The label of the language in the identifier."""
-        self._is_own = identifier.labels == self.label  # (number of labels,); all False for an unknown language
-        self.checks_language = bool(self._is_own.any())
+        self.is_own_label = identifier.labels == self.label
+        """Whether each label of the identifier is that of this side, (number of labels,) bool."""
+        self.checks_language = bool(self.is_own_label.any())
         """Whether ``is_foreign_language`` judges texts."""
         self._identifier = identifier
         self._own_script = script_of(language)
@@ -212,25 +213,17 @@ class CorpusSide:
             (N,) float32: its log-likelihood minus that of ``label``. Both are 0 if the identifier does not know the
             language of this side.
         """
-        if not self._is_own.any():
+        if not self.is_own_label.any():
             return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
         scores = self._identifier.scores(texts)
-        expected = scores[:, self._is_own].max(axis=1)
-        scores[:, self._is_own] = -np.inf
+        expected = scores[:, self.is_own_label].max(axis=1)
+        scores[:, self.is_own_label] = -np.inf
         others, margins = scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
         if self._own_script:
             for row in np.flatnonzero(margins >= 0).tolist():
                 if self._own_script.share(texts[row]) > MIN_SCRIPT_SHARE:
                     margins[row] = -1.0
         return others, margins
-
-    def is_own_language(self, labels: np.ndarray) -> np.ndarray:
-        """Return whether each label is that of this side's language, (N,) bool.
-
-        Args:
-            labels: Indices in ``BatchLanguageIdentifier.labels``, (N,).
-        """
-        return self._is_own[labels]
 
     def is_foreign_language(
         self, texts: Sequence[str], opposite: Sequence[str], letters: LetterCounts, margins: np.ndarray
