@@ -184,7 +184,7 @@ def test_finished_run_warns_of_changed_corpus(folder, caplog, monkeypatch):
     path.write_text(before)  # the same again
     assert warnings() == unchanged
 
-    def fill_the_disk(config, tell):
+    def fill_the_disk(config, warn):
         raise OSError(errno.ENOSPC, "No space left on device", "/cache")
 
     with monkeypatch.context() as patched:
