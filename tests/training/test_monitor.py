@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import termios
 
 import pytest
@@ -87,6 +88,8 @@ def test_show_training_uses_progress_bar_in_terminal(tmp_path, monkeypatch, capl
             monitor.advance()
             monitor.show_training(11, 1.2344, 5678.9)
         terminal.flush()
-        shown = screen.read(10_000).decode()
+        shown = ""
+        while "5,679 tokens/s" not in shown and select.select([screen], [], [], 5)[0]:
+            shown += screen.read(10_000).decode()
     assert "10/100" in shown and "loss 1.234, 5,679 tokens/s" in shown
     assert not caplog.messages
