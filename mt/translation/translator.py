@@ -12,7 +12,6 @@ from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.core.language import ANY_DIRECTION, AskedDirection
-from mt.data.batching.batch import collate
 from mt.distributed.workers import Workers
 from mt.models.attention import AttentionMap
 from mt.models.seq2seq import Ensemble, Seq2Seq
@@ -358,30 +357,34 @@ class Translator:
         )
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._first_member, sources, targets)
-        batch = collate(sources, targets)
+        sides = (sources, self.tokenizers.source), (targets, self.tokenizers.target)
+        names = [[[*tokenizer.subwords(tokens), "</s>"] for tokens in side] for side, tokenizer in sides]
+        padded = [[tokens + ["<pad>"] * (max(map(len, side)) - len(tokens)) for tokens in side] for side in names]
         return [
-            SentenceAttention(
-                *self._token_labels(batch.source[row].tolist(), batch.target_output[row].tolist()),
-                {name: AttentionMap(weights[[row]], scores[[row]]) for name, (weights, scores) in maps.items()},
+            SentenceAttention._make(
+                [
+                    *_number_placeholders(source, target),
+                    {name: AttentionMap(weights[[row]], scores[[row]]) for name, (weights, scores) in maps.items()},
+                ]
             )
-            for row in range(len(lines))
+            for row, (source, target) in enumerate(zip(*padded, strict=True))
         ]
-
-    def _token_labels(self, source: list[int], target: list[int]) -> tuple[list[str], list[str]]:
-        """Return the tokens of both sides of a pair, with numbers such as ⟨1⟩ in the place of placeholders."""
-        numbers: dict[str, int] = {}
-
-        def labels(tokens: list[str]) -> list[str]:
-            return [
-                PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
-                for token in tokens
-            ]
-
-        return labels(self.tokenizers.source.subwords(source)), labels(self.tokenizers.target.subwords(target))
 
     def _align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
+
+
+def _number_placeholders(*sides: list[str]) -> list[list[str]]:
+    """Replace the placeholders of the sides of a pair by their numbers, such as ⟨1⟩."""
+    numbers: dict[str, int] = {}
+    return [
+        [
+            PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
+            for token in tokens
+        ]
+        for tokens in sides
+    ]
 
 
 def run_with_workers(workers: Workers, translator: Translator, work: Callable[[], Any]) -> None:

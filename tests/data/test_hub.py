@@ -128,9 +128,9 @@ class TouchesAFile:
 
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
 def test_hub_refuses_file_format_as_path(path):
-    with pytest.raises(ValidationError, match=r"no dataset but a file format.*data=files or data=table"):
+    with pytest.raises(ValidationError, match=r"not a dataset but a file format.*data=files or data=table"):
         load_hub(path)
-    with pytest.raises(ValidationError, match="no dataset but a file format"):
+    with pytest.raises(ValidationError, match="not a dataset but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
 
 

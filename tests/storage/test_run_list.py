@@ -18,7 +18,7 @@ YYYY-MM-DD hh:mm  xx→pt-BR   rnn_attention 8  finished         85.25  87.44  8
 YYYY-MM-DD hh:mm  xx→yy      transformer 16   stopped early    92.80  93.04              bleu    早停 \x1b[2J
 YYYY-MM-DD hh:mm  xx→yy      transformer 8    update 20 of 40                0.00        bleu    unfinished
 YYYY-MM-DD hh:mm  xx→yy      transformer 8    no checkpoint                              bleu    begun
-YYYY-MM-DD hh:mm                              corrupted                                            corrupted
+YYYY-MM-DD hh:mm                              corrupted                                          corrupted
 """
 NAMES = {
     "finished": "rnn",
