@@ -24,7 +24,7 @@ Write settings as KEY=VALUE; later ones win. Write lists as 'KEY=[a,b]', no valu
 with a comma or a bracket in quotes of their own: 'KEY="a,b"'.
 
 Flags:
-  --help SECTION                the keys and options of a section, such as --help data
+  --help SECTION                the keys and options of a section
   --help all                    every key and option
   --cfg                         print the resolved settings and end
   --config-dir DIR              add config files of your own: DIR/experiment/mine.yaml
